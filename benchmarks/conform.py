@@ -62,7 +62,7 @@ def in_lockstep(adapter: Any, examples: int, seed: int, draw: Drawing) -> Confor
     text, binding = stepped_text(adapter.protocol)
     system = ground(text.traced(adapter.variant), stepped_at(adapter.protocol, {}))
     found = conform(adapter, system, binding, Plan(examples, 50, seed, draw=draw))
-    assert found.verdict is Verdict.HOLDS, found.failure and found.failure.disagreement
+    assert found.verdict is Verdict.HOLDS, found.failure and found.failure.divergence
     return found
 
 

@@ -97,15 +97,16 @@ def told(executed: Executed, every: int) -> list[str]:
     for each in never:
         by_file.setdefault(each.function.file, []).append(each)
     files = sorted(by_file, key=lambda path: -sum(len(each.lines) for each in by_file[path]))
-    watched = "" if every == 1 else f" (one of {every} runs was watched)"
-    lines = [f"lines of the system never executed{watched}: {executed.total - executed.done:,} of {executed.total:,}"]
+    watched = "" if every == 1 else f" (measured in one run of {every})"
+    missing = executed.total - executed.done
+    lines = [f"lines of the system that were never executed{watched}: {missing:,} of {executed.total:,}"]
     for path in files[:_FILES]:
         most = sorted(by_file[path], key=lambda each: -len(each.lines))
         kept = [each for each in by_file[path] if each in most[:_FUNCTIONS_OF_A_FILE]]
         rest = counted(len(most) - len(kept), "other function")
         lines.append(f"  {shown(path)}: {'; '.join(map(str, kept))}" + (f"; {rest}" if len(kept) < len(most) else ""))
     if len(files) > _FILES:
-        lines.append(f"  and in {counted(len(files) - _FILES, 'other file')}; --json has all")
+        lines.append(f"  and {counted(len(files) - _FILES, 'other file')}; --json lists all")
     return lines
 
 

@@ -5,7 +5,7 @@ Constants are written as everywhere: ``3/2/2/2``, in the order in which the prot
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ..model.core.errors import ProtocolError
@@ -35,6 +35,23 @@ def constants_of(protocol: Protocol, at: Written) -> dict[str, int]:
 def written(constants: Mapping[str, int]) -> Written:
     """``3/2/2/2``: the constants in the order of the protocol."""
     return "/".join(map(str, constants.values()))
+
+
+def named_constants(protocol: Protocol, constants: Mapping[str, int]) -> str:
+    """``replicas 3, log_size 4``: the constants that differ from their defaults, or ``default constants``."""
+    other = [
+        f"{name} {constants[name]}" for name, spec in protocol.constants.items() if constants[name] != spec.default
+    ]
+    return ", ".join(other) or "default constants"
+
+
+def guards_by_action(guards: Iterable[str]) -> list[str]:
+    """``follower_fetch: same_epoch, is_next``: a line for each action, of guards written ``action.guard``."""
+    found: dict[str, list[str]] = {}
+    for each in guards:
+        action, _, guard = each.partition(".")
+        found.setdefault(action, []).append(guard)
+    return [f"{action}: {', '.join(names)}" for action, names in found.items()]
 
 
 @dataclass(frozen=True)

@@ -146,7 +146,7 @@ def assert_conforms(
 
     ``adapter``: an adapter, what makes one, or what ``--impl`` takes. ``protocol`` and ``variant``: the adapter's own
     by default; ``binding``: the protocol's own by default. ``faults``: only these kinds; None: whatever the system can.
-    ``trace``: where to write a disagreement, so that ``fencepost conform --replay`` repeats it.
+    ``trace``: where to write a divergence, so that ``fencepost conform --replay`` repeats it.
 
     Raises Failed with the story of the smallest run in which the two part, and where nothing was compared; BadInput for
     a fault that there is not.
@@ -194,7 +194,7 @@ def assert_runs_freely(
     ``system``: one that runs freely, what makes one, or what ``--impl`` takes. ``protocol`` and ``variant``: the
     system's own by default; ``binding``: the protocol's own by default. ``faults``: whether messages are lost and
     nodes crash. ``max_seconds``: go on for so long instead of for so many runs. ``constants``: by default those of the
-    protocol's plan, by turns. ``schedule``: where to write a disagreement, so that ``fencepost conform --replay``
+    protocol's plan, by turns. ``schedule``: where to write a divergence, so that ``fencepost conform --replay``
     repeats it.
 
     Raises Failed with the story of the smallest run in which the two part, and where nothing was compared.

@@ -57,7 +57,7 @@ def _followed(protocol: Protocol, name: str, guard: str | None, _told: OnProgres
 
 
 def _run(protocol: Protocol, system: SimulatedSystem, runs: int) -> Outcome:
-    """Runs up to the first disagreement, which is told as it is: making it small is for ``fencepost conform``."""
+    """Runs up to the first divergence, which is told as it is: making it small is for ``fencepost conform``."""
     binding = binding_of(protocol.name, protocol.name)
     text = held_to(protocol.name)
     traced = text.traced(system.variant)

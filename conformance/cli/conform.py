@@ -99,7 +99,7 @@ def conform(
     json: Annotated[bool, Parameter(negative=())] = False,
     **constants: Whole,
 ) -> ExitCode:
-    """Hold an implementation against the model, and make the first disagreement small.
+    """Hold an implementation against the model, and make the first divergence small.
 
     Two ways: in free runs the system runs by itself, and the model must be able to follow; in lockstep it is asked to
     try one action of the model at a time. The protocol's constants are options too, as in --replicas 3: fencepost
@@ -117,7 +117,7 @@ def conform(
         Variant to check the system against; by default the system's own.
     way
         Mode: free (simulation), lockstep, or both; by default every mode that the system has, simulation first.
-        Lockstep is left out if simulation finds a disagreement.
+        Lockstep is left out if simulation finds a divergence.
     kafka
         Release of Apache Kafka that --impl kafka and kafka-cluster run, by default the one that the drivers were made
         for; Maven fetches it if it is not there yet.
@@ -156,16 +156,16 @@ def conform(
     max_seconds
         Limit in seconds, half of them each mode, shrinking included, after which the verdict is unknown.
     step_timeout
-        Limit of one call of the system (60s, 5m). A call that takes longer has hung, which is a disagreement.
+        Limit of one call of the system (60s, 5m). A call that takes longer has hung, which is a divergence.
     replay
-        File of an earlier disagreement to run exactly: the events of a schedule, or the tries of a trace; of any other
+        File of an earlier divergence to run exactly: the events of a schedule, or the tries of a trace; of any other
         complete trace, its steps.
     json
         Print one JSON object on standard output.
     html
-        Page to write a disagreement to.
+        Page to write a divergence to.
     trace_out
-        File to write a disagreement to; by default disagreement.schedule.jsonl in simulation, and
+        File to write a divergence to; by default disagreement.schedule.jsonl in simulation, and
         disagreement.trace.jsonl in lockstep.
     junitxml
         JUnit XML file to write: one test case for following the model, and one for each invariant.
@@ -270,7 +270,7 @@ def _wanted(way: str | None) -> tuple[Mode, ...]:
 
 
 def _driven(asked: Asked, system: Offered, lockstep: Drawn, free: DrawnFree) -> list[Told]:
-    """Go each way, up to the first disagreement. The time is shared."""
+    """Go each way, up to the first divergence. The time is shared."""
     ways = len(system.ways)
     asked = replace(
         asked,

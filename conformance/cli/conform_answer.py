@@ -19,13 +19,13 @@ from .output import print_verdict, stdout
 
 
 def print_answer(run: Run, found: Conformance, states: int | None) -> None:
-    """The text: the run that fails, the command that repeats it, the verdict, what was tried and what was not."""
+    """Print the failing run, the command that repeats it, the verdict, and the coverage."""
     out = stdout()
     system = found.space.system
     if found.failure is not None:
         print_failure(found.failure)
-        disagreement = found.failure.disagreement
-        hung = disagreement is not None and disagreement.sort is Sort.HUNG
+        divergence = found.failure.divergence
+        hung = divergence is not None and divergence.sort is Sort.HUNG
         print_shrinking(found.minimal, found.repeatable, hung)
         out.print(
             f"{counted(found.found, 'step')} when it was found, {len(found.failure.tries)} now. Again:", markup=False
@@ -38,8 +38,10 @@ def print_answer(run: Run, found: Conformance, states: int | None) -> None:
     constants = ", ".join(f"{name} {value}" for name, value in system.constants.items())
     verdict = found.verdict.value
     if found.verdict is Verdict.HOLDS:
-        verdict += f", no disagreement in {counted(found.coverage.steps, 'step')}"
-    print_verdict(out, f"{run.name} against {system.name} {system.traced.variant.name} ({constants})", verdict)
+        verdict += f", no divergence in {counted(found.coverage.steps, 'step')}"
+    print_verdict(
+        out, f"{run.name} in lockstep against {system.name} {system.traced.variant.name} ({constants})", verdict
+    )
     if found.reason:
         out.print(found.reason, markup=False)
     out.print(actions_table(found))
@@ -56,7 +58,7 @@ def print_failure(failure: Played) -> None:
 
 def failure_lines(failure: Played) -> list[str]:
     """The run as numbered lines, and what the two differ in."""
-    found = failure.disagreement
+    found = failure.divergence
     assert found is not None
     sort = f"{found.sort.value[0].upper()}{found.sort.value[1:]}."
     return [*script(failure), "", sort, *(f"  {line}" for line in (found.headline, *found.lines))]
@@ -67,29 +69,29 @@ def obligations(adapter: str, found: Conformance) -> list[Obligation]:
     system = found.space.system
     group = f"{adapter} against {system.name} {system.traced.variant.name}"
     failure = found.failure
-    disagreement = None if failure is None else failure.disagreement
+    divergence = None if failure is None else failure.divergence
     story = None if failure is None else story_of_failure(system, failure, adapter)
-    broken = disagreement is not None and disagreement.sort is Sort.PROMISE
+    broken = divergence is not None and divergence.sort is Sort.PROMISE
 
     def one(name: str, verdict: Verdict, detail: str, *, told: bool = False) -> Obligation:
         steps, seconds = found.coverage.steps, found.seconds
         return Obligation(name, group, word(verdict), "holds", detail, steps, "steps", seconds, story if told else None)
 
-    detail = found.reason or ("" if disagreement is None else disagreement.headline)
+    detail = found.reason or ("" if divergence is None else divergence.headline)
     results = [one(CONFORMS, Verdict.HOLDS if broken else found.verdict, detail, told=not broken)]
     for name in found.space.invariants:
-        if broken and disagreement is not None and disagreement.broken == name:
+        if broken and divergence is not None and divergence.broken == name:
             results.append(one(name, Verdict.VIOLATED, detail, told=True))
         elif found.verdict is Verdict.HOLDS:
             results.append(one(name, Verdict.HOLDS, ""))
         else:
-            results.append(one(name, Verdict.UNKNOWN, found.reason or "the runs ended at a disagreement"))
+            results.append(one(name, Verdict.UNKNOWN, found.reason or "the runs ended at a divergence"))
     return results
 
 
 def replayed(system: System, adapter: str, file: str, played: Played) -> Obligation:
     """The obligation of a file's tries."""
-    found = played.disagreement
+    found = played.divergence
     group = f"{adapter} against {system.name} {system.traced.variant.name}"
     verdict = Verdict.HOLDS if found is None else Verdict.VIOLATED
     story = None if found is None else story_of_failure(system, played, adapter)
@@ -97,9 +99,9 @@ def replayed(system: System, adapter: str, file: str, played: Played) -> Obligat
     return Obligation(file, group, word(verdict), "holds", detail, len(played.tries), "steps", 0.0, story)
 
 
-def annotate_disagreement(system: System, adapter: str, failure: Played | None) -> None:
+def annotate_divergence(system: System, adapter: str, failure: Played | None) -> None:
     """An annotation for CI: at the line that raised or hung, else where the model's text says what should come."""
-    found = None if failure is None else failure.disagreement
+    found = None if failure is None else failure.divergence
     if failure is None or found is None:
         return
     action = None if found.asked.call is None else found.asked.call[0]

@@ -18,11 +18,11 @@ from .conform_ways import print_shrinking
 from .output import print_verdict, stdout
 
 FOLLOWS: Final = "the model can follow"
-"""The name of the promise that a disagreement breaks."""
+"""The name of the promise that a divergence breaks."""
 
 
 def print_answer(run: SimulationRun, found: SimulationResult) -> None:
-    """The text: the run that fails, the command that repeats it, the verdict, what happened and what never did."""
+    """Print the failing run, the command that repeats it, the verdict, and the coverage."""
     out = stdout()
     if found.failure is not None:
         print_parted(found.failure)
@@ -37,7 +37,7 @@ def print_answer(run: SimulationRun, found: SimulationResult) -> None:
         out.print()
     verdict = found.verdict.value
     if found.verdict is Verdict.HOLDS:
-        verdict += f", no disagreement in {counted(found.met.events, 'event')} of {counted(found.runs, 'run')}"
+        verdict += f", no divergence in {counted(found.met.events, 'event')} of {counted(found.runs, 'run')}"
     print_verdict(out, run.of, verdict)
     if found.reason:
         out.print(found.reason, markup=False)
@@ -60,7 +60,7 @@ def told_of(ran: RunRecord) -> list[str]:
     constants = ", ".join(f"{name} {value}" for name, value in ran.ways.system.constants.items())
     what = f"{found.sort.value[0].upper()}{found.sort.value[1:]}."
     told = script(ran)
-    outside = "; ? is the controller, or a client" if any("? ->" in line or "-> ?" in line for line in told) else ""
+    outside = "; ? is the controller or a client" if any("? ->" in line or "-> ?" in line for line in told) else ""
     # The headline tells of the first cell already.
     why = [found.headline, *(line for line in found.lines if line not in found.headline)]
     return [f"At {constants}{outside}:", *told, "", what, *(f"  {line}" for line in why)]
@@ -86,7 +86,7 @@ def obligations(run: SimulationRun, found: SimulationResult) -> list[Obligation]
         elif found.verdict is Verdict.HOLDS:
             results.append(one(name, Verdict.HOLDS, ""))
         else:
-            results.append(one(name, Verdict.UNKNOWN, found.reason or "the runs ended at a disagreement"))
+            results.append(one(name, Verdict.UNKNOWN, found.reason or "the runs ended at a divergence"))
     return results
 
 

@@ -30,13 +30,13 @@ from ..lockstep.runner import conform as drive
 from ..lockstep.space import Space
 from ..lockstep.watch import Watched
 from ..simulation.registry import Mode
-from .conform_answer import annotate_disagreement, failure_lines, obligations, print_answer, print_failure, replayed
+from .conform_answer import annotate_divergence, failure_lines, obligations, print_answer, print_failure, replayed
 from .conform_ways import Asked, Told, note_finding, options_of
 from .output import exploring, stdout
 from .progress import progress_bar
 
 TRACE: Final = Path("disagreement.trace.jsonl")
-"""Where a disagreement is written if nothing else is said: without the file nobody could replay it."""
+"""Where a divergence is written if nothing else is said: without the file nobody could replay it."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ def _in_lockstep(asked: Asked, adapter: Adapter, target: _Target, plan: Plan) ->
         with exploring(f"{target.system.name}: reachable states") as count:
             states = reachable(target.system, count)
     run = Run(target.impl, adapter.name, plan, command, redraw)
-    annotate_disagreement(target.system, adapter.name, failure)
+    annotate_divergence(target.system, adapter.name, failure)
     return Told(
         Mode.LOCKSTEP,
         found.verdict,
@@ -174,13 +174,13 @@ def replay_trace(file: Path, asked: Asked) -> Told:
     tries = bound_tries(space, tape, str(file))
     with Watched(adapter, asked.step_timeout) as watched:
         played = repeat(space, watched, tape.seed, tries)
-    found = played.disagreement
+    found = played.divergence
     if found is not None:
         if asked.trace is not None:
             path, again = asked.trace, tape_of(target.system, played, impl)
             asked.files.write(path, lambda: write_trace(path, again))
         asked.page(lambda: _page(target, played))
-    annotate_disagreement(target.system, adapter.name, played)
+    annotate_divergence(target.system, adapter.name, played)
     answer: dict[str, Json] = {
         "impl": impl,
         "adapter": adapter.name,

@@ -41,7 +41,7 @@ from .output import stdout, write_text
 from .progress import progress_bar
 
 SCHEDULE: Final = Path("disagreement.schedule.jsonl")
-"""Where a disagreement is written if nothing else is said."""
+"""Where a divergence is written if nothing else is said."""
 
 _APART: Final = frozenset({*OVER_IMPL, MODEL})
 """The systems of which several may run at once if nothing else is said. One of somebody's own may have one port, or one
@@ -177,7 +177,7 @@ def _page(ran: RunRecord, name: str) -> str:
 def replay_schedule(file: Path, asked: Asked) -> Told:
     """Let the events of a schedule happen again. What is not named (protocol, variant, constants) is the file's.
 
-    An event that cannot happen any more makes it another run: without a disagreement, the verdict is unknown then.
+    An event that cannot happen any more makes it another run: without a divergence, the verdict is unknown then.
     """
     schedule = read_schedule(file)
     protocol, variant = asked.protocol or schedule.protocol, asked.variant or schedule.variant

@@ -25,7 +25,7 @@ from .output import note, stdout, write_text
 from .report_files import ReportFiles
 
 FINDING_LINES: Final = 20
-"""A disagreement that is not shrunk yet is reported by so many lines."""
+"""A divergence that is not shrunk yet is reported by so many lines."""
 
 
 def _warn(text: str) -> None:
@@ -36,7 +36,7 @@ def _warn(text: str) -> None:
 class Asked:
     """What the command line says, whichever way is taken. ``place``: a protocol that is named by its file or module.
 
-    ``seconds`` and ``max_seconds`` are those of one way. ``trace``: where a disagreement is to be written, if that was
+    ``seconds`` and ``max_seconds`` are those of one way. ``trace``: where a divergence is to be written, if that was
     said. ``kafka``: a release of Apache Kafka.
     """
 
@@ -111,7 +111,7 @@ class Asked:
         return frozenset(self.invariants) or None
 
     def page(self, render: Callable[[], str]) -> None:
-        """Write the page of a disagreement, where one is wanted."""
+        """Write the page of a divergence, where one is wanted."""
         if self.html is not None:
             path = self.html
             self.files.write(path, lambda: write_text(path, render()))
@@ -119,7 +119,7 @@ class Asked:
     def no_page(self) -> None:
         """Say that there is none, where one was wanted."""
         if self.html is not None:
-            note(f"{self.html} is not written: there is no disagreement")
+            note(f"{self.html} is not written: there is no divergence")
 
 
 @dataclass(frozen=True)
@@ -132,18 +132,18 @@ class Told:
     obligations: Sequence[Obligation]
     show: Callable[[], None]
     failed: bool = False
-    """Whether there is a disagreement that was written."""
+    """Whether there is a divergence that was written."""
 
 
 def note_finding(lines: Sequence[str], length: str, path: Path) -> None:
-    """Report a disagreement before it is shrunk, on standard error.
+    """Report a divergence before it is shrunk, on standard error.
 
     Args:
-        lines: The run and the disagreement; only the last ``FINDING_LINES`` of a long run are shown.
+        lines: The run and the divergence; only the last ``FINDING_LINES`` of a long run are shown.
         length: How long the run is, ``87 events``.
         path: The file that has the whole run.
     """
-    note(f"violated: a disagreement after {length}, not shrunk yet ({path} has the run so far):")
+    note(f"violated: a divergence after {length}, not shrunk yet ({path} has the run so far):")
     left_out = len(lines) - FINDING_LINES
     if left_out > 0:
         note(f"  ... {counted(left_out, 'line')} before these")

@@ -27,7 +27,7 @@ SHARE: Final = 0.9
 WALKED: Final = 400_000
 """Events a second of walks of a model."""
 WALKED_IMPL: Final = 2_000
-"""Of walks of an implementation, faults on, a disagreement told at once."""
+"""Of walks of an implementation, faults on, a divergence told at once."""
 MINED: Final = 1_000_000
 """Events a second held against guards, effects and promises, and counted."""
 READ: Final = 4_000_000

@@ -5,7 +5,7 @@ at the system after each. An adapter decides nothing: it sends what the action s
 quiet, and tells what happened. ``template.py`` is one to copy, and
 ``docs/how-to/test-in-lockstep.md`` explains it.
 
-Whatever an adapter raises counts as a disagreement: the system fell over, or (``Contradiction``) what is seen of it is
+Whatever an adapter raises counts as a divergence: the system fell over, or (``Contradiction``) what is seen of it is
 not what is known. Only ``BadInput`` passes through, for what the person at the command line has to mend. All methods
 are called from one thread.
 """
@@ -42,7 +42,7 @@ class Outcome:
 
 
 class Contradiction(Exception):
-    """What a system shows, says or answers is not what is known of it: a disagreement, told by the message.
+    """What a system shows, says or answers is not what is known of it: a divergence, told by the message.
 
     For whoever drives a system to raise, wherever the model has no word for what is seen.
     """

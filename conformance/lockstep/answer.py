@@ -11,6 +11,7 @@ from ...model.explore import Limits, Query, Verdict
 from ...model.explore import explore as search
 from ...model.explore.result import OnProgress
 from ...traces.run_report import Json
+from ..plan import guards_by_action
 from .runner import Conformance, Plan
 
 REACHABLE_LIMIT = 1_000_000
@@ -41,7 +42,7 @@ def to_json(run: Run, found: Conformance, states: int | None) -> dict[str, Json]
     """Everything that the text says, and the failing run."""
     coverage, space = found.coverage, found.space
     failure = found.failure
-    disagreement = None if failure is None or failure.disagreement is None else failure.disagreement.to_json()
+    divergence = None if failure is None or failure.divergence is None else failure.divergence.to_json()
     return {
         "impl": run.impl,
         "adapter": run.name,
@@ -62,7 +63,7 @@ def to_json(run: Run, found: Conformance, states: int | None) -> dict[str, Json]
         "faults": {kind.value: coverage.faults.get(kind, 0) for kind in found.faults},
         "guards_never_met": list(coverage.never_met(space)),
         "cells_never_observed": list(coverage.unseen(space)),
-        "disagreement": disagreement,
+        "disagreement": divergence,
         "found_after": found.found if failure is not None else None,
         "tries": None if failure is None else [each.to_json() for each in failure.tries],
         "repeatable": found.repeatable if failure is not None else None,
@@ -97,11 +98,12 @@ def summary(run: Run, found: Conformance, states: int | None) -> list[str]:
     ]
     faults = [f"{kind.value} {coverage.faults.get(kind, 0):,}" for kind in found.faults]
     lines.append(f"faults: {', '.join(faults) or 'none'}")
-    # A run that ended in a disagreement did not get to see everything; that is no news then.
+    # A run that ended in a divergence covers little.
     never = coverage.never_met(found.space) if found.failure is None else ()
     if never:
-        lines.append(f"guards that never refused anything: {', '.join(never)}")
+        lines.append(f"guards that never refused a step ({len(never)}):")
+        lines += [f"  {each}" for each in guards_by_action(never)]
     unseen = coverage.unseen(found.space)
     if unseen:
-        lines.append(f"cells never observed, so never compared: {', '.join(unseen)}")
+        lines.append(f"cells never observed, and so never compared: {', '.join(unseen)}")
     return lines

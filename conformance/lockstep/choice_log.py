@@ -46,8 +46,8 @@ class Tape:
 def tape_of(system: System, played: Played, adapter: str, more: Mapping[str, Json] | None = None) -> Trace:
     """The trace of a run. ``adapter`` is what ``--impl`` names; ``more`` goes to the header's source too."""
     source: dict[str, Json] = {KEY: {"adapter": adapter, "seed": played.seed}}
-    if played.disagreement is not None:
-        source["disagreement"] = played.disagreement.headline
+    if played.divergence is not None:
+        source["disagreement"] = played.divergence.headline
     header = TraceHeader(
         system.name,
         system.traced.variant.name,

@@ -36,7 +36,7 @@ class ActionCount:
 
 
 class Coverage:
-    """Counts over all examples. ``frozen`` stops the counting, while a disagreement is being shrunk."""
+    """Counts over all examples. ``frozen`` stops the counting, while a divergence is being shrunk."""
 
     def __init__(self, space: Space) -> None:
         self.actions: dict[str, ActionCount] = {

@@ -64,8 +64,8 @@ def _json(value: object) -> Json:
 
 
 @dataclass(frozen=True)
-class Disagreement:
-    """One disagreement. ``asked`` is what the harness asked for last, ``detail`` says in a sentence what came of it.
+class LockstepDivergence:
+    """One divergence. ``asked`` is what the harness asked for last, ``detail`` says in a sentence what came of it.
 
     ``refusal``: the model's guard that refuses what was asked, or what the implementation did instead, with its
     operands. ``cells``: the cells that differ, in the model's order; the first is the first differing observable.
@@ -92,7 +92,7 @@ class Disagreement:
         place = () if self.at is None else (f"at {self.at}",)
         return (*place, *guard, *(str(each) for each in self.cells))
 
-    def is_like(self, other: Disagreement) -> bool:
+    def is_like(self, other: LockstepDivergence) -> bool:
         """Whether a run that is repeated ends as before: with the same words, but for addresses of objects in memory.
 
         Of a call that hung it is not told where it was when the time was over.
@@ -122,9 +122,9 @@ class Disagreement:
         }
 
 
-def _without_addresses(disagreement: Disagreement) -> list[str]:
-    """The sentence and the lines of a disagreement."""
-    return [re.sub(r"\b0x[0-9a-fA-F]+", "0x", told) for told in (disagreement.detail, *disagreement.lines)]
+def _without_addresses(divergence: LockstepDivergence) -> list[str]:
+    """The sentence and the lines of a divergence."""
+    return [re.sub(r"\b0x[0-9a-fA-F]+", "0x", told) for told in (divergence.detail, *divergence.lines)]
 
 
 @dataclass(frozen=True)

@@ -72,7 +72,7 @@ class Standing:
 class Expectation:
     """What must come of a try. ``happens``: None where both are right. ``errors``: the codes that go with that.
 
-    ``why`` is the fault that decides, for the person who reads of a disagreement; empty where the model's guards do.
+    ``why`` is the fault that decides, for the person who reads of a divergence; empty where the model's guards do.
     ``waits``: it need not happen now.
     """
 

@@ -16,7 +16,7 @@ from ...model.core.user_error import is_user_error
 from ...traces.format import Value
 from .adapter import Adapter, Contradiction, Outcome
 from .coverage import Coverage
-from .divergence import CellDifference, Disagreement, Done, Sort, error_words, expected_words
+from .divergence import CellDifference, Done, LockstepDivergence, Sort, error_words, expected_words
 from .expect import Expectation, Standing, Try, event_run, expectation
 from .faults import Kind
 from .space import Call, Node, Pair, Space
@@ -24,7 +24,7 @@ from .traceback import raised_at
 from .watch import Hung
 
 MAX_CELLS: Final = 8
-"""So many differing cells are told of one disagreement."""
+"""So many differing cells are told of one divergence."""
 
 
 class Machine:
@@ -41,7 +41,7 @@ class Machine:
         self.node: Node = space.node(space.system.initial)
         self._seed = seed
 
-    def start(self) -> Disagreement | None:
+    def start(self) -> LockstepDivergence | None:
         """Put the system in its initial state, and compare."""
         asked = Try(None)
         try:
@@ -75,7 +75,7 @@ class Machine:
             case _:
                 return False
 
-    def perform(self, asked: Try) -> Disagreement | None:
+    def perform(self, asked: Try) -> LockstepDivergence | None:
         """Carry out one try that is not to be skipped, and compare. The last entry of ``history`` tells of it."""
         before = self.node
         expected = None if asked.call is None else expectation(self.space, before, asked, self.standing)
@@ -107,7 +107,7 @@ class Machine:
         if found is not None:
             # The step did not go as it must; where the states differ too, that belongs to it.
             cells = () if seen is None else seen.cells
-            return Disagreement(found.sort, asked, found.detail, found.refusal, cells)
+            return LockstepDivergence(found.sort, asked, found.detail, found.refusal, cells)
         return seen
 
     def _ask(self, asked: Try) -> Outcome:
@@ -117,7 +117,7 @@ class Machine:
         action, params = asked.call
         return self.adapter.apply(action, dict(params), asked.fault)
 
-    def _advance(self, asked: Try, outcome: Outcome, run: list[tuple[Call, State]]) -> Disagreement | None:
+    def _advance(self, asked: Try, outcome: Outcome, run: list[tuple[Call, State]]) -> LockstepDivergence | None:
         """Lead the model along the run; ``run`` takes the steps that it allows."""
         for action, params in outcome.run:
             try:
@@ -125,13 +125,13 @@ class Machine:
             except KeyError:
                 self._note(asked, outcome, run)
                 told = f"{action}({', '.join(f'{name}={value}' for name, value in params.items())})"
-                return Disagreement(Sort.UNKNOWN, asked, f"it reports {told}, which is no step of the model")
+                return LockstepDivergence(Sort.UNKNOWN, asked, f"it reports {told}, which is no step of the model")
             after = self.node.after.get(call)
             if after is None:
                 refusal = self.space.explain(self.node.state, call)
                 self._note(asked, outcome, run, refused=call)
                 what = "it happened" if call == asked.call else f"{Try(call)} happened"
-                return Disagreement(Sort.REFUSED, asked, f"{what}, and the model refuses that", refusal)
+                return LockstepDivergence(Sort.REFUSED, asked, f"{what}, and the model refuses that", refusal)
             run.append((call, after))
             self.node = self.space.node(after)
         return None
@@ -144,7 +144,7 @@ class Machine:
         expected: Expectation,
         outcome: Outcome,
         run: list[Call],
-    ) -> Disagreement | None:
+    ) -> LockstepDivergence | None:
         happened = call in run
         if expected.fits(happened, outcome.error):
             return None
@@ -155,17 +155,17 @@ class Machine:
         answered = f"it answered {error_words(outcome.error)}"
         wanted = expected_words(expected)
         if expected.happens is True and not happened:
-            return Disagreement(Sort.MISSING, asked, f"it did not happen, {answered}; {wanted}")
+            return LockstepDivergence(Sort.MISSING, asked, f"it did not happen, {answered}; {wanted}")
         if expected.happens is False and happened:
-            return Disagreement(Sort.REFUSED, asked, f"it happened; {wanted}", refusal)
-        return Disagreement(Sort.ERROR, asked, f"{answered}; {wanted}", refusal)
+            return LockstepDivergence(Sort.REFUSED, asked, f"it happened; {wanted}", refusal)
+        return LockstepDivergence(Sort.ERROR, asked, f"{answered}; {wanted}", refusal)
 
-    def _event(self, asked: Try, outcome: Outcome, run: list[tuple[Call, State]]) -> Disagreement | None:
+    def _event(self, asked: Try, outcome: Outcome, run: list[tuple[Call, State]]) -> LockstepDivergence | None:
         assert asked.fault is not None
         if outcome.error is not None:
-            return Disagreement(Sort.ERROR, asked, f"a fault has no answer, and it answered {outcome.error}")
+            return LockstepDivergence(Sort.ERROR, asked, f"a fault has no answer, and it answered {outcome.error}")
         wrong = event_run(self.space, asked.fault, tuple(call[0] for call, _ in run))
-        return Disagreement(Sort.CHANGED, asked, wrong) if wrong else None
+        return LockstepDivergence(Sort.CHANGED, asked, wrong) if wrong else None
 
     def _look(
         self,
@@ -174,7 +174,7 @@ class Machine:
         changed: bool,
         outcome: Outcome | None = None,
         run: Iterable[tuple[Call, State]] = (),
-    ) -> Disagreement | None:
+    ) -> LockstepDivergence | None:
         """Compare every observed cell and check the promises. ``changed``: a difference means that something moved."""
         done = outcome or Outcome()
         try:
@@ -194,10 +194,10 @@ class Machine:
                 sort = Sort.CHANGED if changed else Sort.CELLS
                 if any(each.cell not in expected for each in apart):
                     sort = Sort.UNKNOWN
-                return Disagreement(sort, asked, str(apart[0]), None, apart[:MAX_CELLS])
+                return LockstepDivergence(sort, asked, str(apart[0]), None, apart[:MAX_CELLS])
         if self.node.broken:
             name = self.node.broken[0]
-            return Disagreement(Sort.PROMISE, asked, f"{name} does not hold after it", broken=name)
+            return LockstepDivergence(Sort.PROMISE, asked, f"{name} does not hold after it", broken=name)
         return None
 
     def _note(self, asked: Try, outcome: Outcome, run: list[tuple[Call, State]], refused: Call | None = None) -> None:
@@ -207,24 +207,24 @@ class Machine:
         except BaseException as error:
             if not isinstance(error, Hung) and not is_user_error(error):
                 raise
-            # There is a disagreement already.
+            # There is a divergence already.
             observed = None
         self.history.append(Done(asked, tuple(run), outcome.error, observed, refused))
 
 
-def _fell_over(asked: Try, error: BaseException, what: str) -> Disagreement:
-    """What the system raised, as a disagreement; a system that ends the process, and one that hangs, are such too.
+def _fell_over(asked: Try, error: BaseException, what: str) -> LockstepDivergence:
+    """What the system raised, as a divergence; a system that ends the process, and one that hangs, are such too.
 
     The adapter may have found a contradiction, and that is no exception of the system's.
     """
     if isinstance(error, Contradiction):
-        return Disagreement(Sort.CONTRADICTED, asked, str(error))
+        return LockstepDivergence(Sort.CONTRADICTED, asked, str(error))
     if isinstance(error, Hung):
-        return Disagreement(Sort.HUNG, asked, str(error), at=raised_at(error))
+        return LockstepDivergence(Sort.HUNG, asked, str(error), at=raised_at(error))
     if not is_user_error(error):
         raise error
     detail = f"{what} raised {type(error).__name__}: {error}".removesuffix(": ")
-    return Disagreement(Sort.RAISED, asked, detail, at=raised_at(error))
+    return LockstepDivergence(Sort.RAISED, asked, detail, at=raised_at(error))
 
 
 def _apart(expected: Mapping[str, Value], observed: Mapping[str, Value]) -> tuple[CellDifference, ...]:

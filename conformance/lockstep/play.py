@@ -10,7 +10,7 @@ from ...model.core.terms import Sort
 from ..deadline import NEVER, Deadline
 from .adapter import Adapter
 from .coverage import Coverage
-from .divergence import Disagreement, Done
+from .divergence import Done, LockstepDivergence
 from .expect import Try
 from .generate import Chooser, Source
 from .machine import Machine
@@ -22,11 +22,11 @@ MAX_IDLE: Final = 10
 
 @dataclass(frozen=True, repr=False)
 class Played:
-    """A run that is over. ``tries`` were carried out; the last one led to the disagreement, if there is one."""
+    """A run that is over. ``tries`` were carried out; the last one led to the divergence, if there is one."""
 
     seed: int
     history: tuple[Done, ...]
-    disagreement: Disagreement | None
+    divergence: LockstepDivergence | None
 
     @property
     def tries(self) -> tuple[Try, ...]:
@@ -60,7 +60,7 @@ def play(
 
 
 def repeat(space: Space, adapter: Adapter, seed: int, tries: Iterable[Try], deadline: Deadline = NEVER) -> Played:
-    """Run exactly these tries, but for those that make no sense where they would come, up to a disagreement.
+    """Run exactly these tries, but for those that make no sense where they would come, up to a divergence.
 
     Raises OutOfTime after the deadline.
     """

@@ -1,4 +1,4 @@
-"""The story of a lockstep run that ends in a disagreement, for the terminal and the HTML page."""
+"""The story of a lockstep run that ends in a divergence, for the terminal and the HTML page."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from .expect import Try
 from .play import Played
 
 CONFORMS: Final = "conforms"
-"""The name of the promise that a disagreement breaks."""
+"""The name of the promise that a divergence breaks."""
 
 
 def story_of_failure(system: System, played: Played, adapter: str) -> Story:
-    """The model's run as far as both went the same way; its last state has the disagreement in its notes.
+    """The model's run as far as both went the same way; its last state has the divergence in its notes.
 
     What no model step shows (a refused action, a fault) stands in the notes of the state in which it was tried.
     """
-    found = played.disagreement
+    found = played.divergence
     assert found is not None
     run: list[TakenStep] = []
     notes: dict[int, list[str]] = {}

@@ -1,4 +1,4 @@
-"""Many runs of an adapter in lockstep with a model, up to the first disagreement, which is then made small.
+"""Many runs of an adapter in lockstep with a model, up to the first divergence, which is then made small.
 
 Runs come in rounds. Within a round the weights of the drawing stand still, so that Hypothesis may repeat and shrink
 what it drew; between rounds they follow the coverage. All that is random comes from one seed.
@@ -76,7 +76,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Conformance:
-    """The answer. ``failure``: the smallest run that ends in a disagreement, ``found``: how many steps the first had.
+    """The answer. ``failure``: the smallest run that ends in a divergence, ``found``: how many steps the first had.
 
     ``repeatable``: whether that run ended in the same way each time, None if there was no time to repeat it; the run of
     a system that answers differently in a repetition is not shrunk. ``minimal``: whether shrinking ended by itself.
@@ -228,14 +228,14 @@ class _Runner:
             raise _Stop(error) from None
         except OutOfTime:
             raise _Stop from None
-        if played.disagreement is not None:
+        if played.divergence is not None:
             # Repetitions that shrink the run do not count as coverage.
             self.coverage.frozen = True
             if self.first is None:
                 self.first = played
                 self.on_found(played)
-            hung = played.disagreement.sort is Sort.HUNG
-            # A run that hangs while another one is shrunk is not that disagreement.
+            hung = played.divergence.sort is Sort.HUNG
+            # A run that hangs while another one is shrunk is not that divergence.
             if self.best is None or (not hung and len(played.history) < len(self.best.history)):
                 self.best = played
                 self.on_progress(self.examples, self.plan.examples, f"shrinking, {len(played.tries)} steps")
@@ -252,7 +252,7 @@ class _Runner:
 
     def _random(self, chooser: Chooser, seed: int, size: int) -> None:
         for number in range(size):
-            if self._play(chooser, SeededSource(seed * 1009 + number), seed).disagreement is not None:
+            if self._play(chooser, SeededSource(seed * 1009 + number), seed).divergence is not None:
                 return
 
     def _drawn(self, chooser: Chooser, seed: int, size: int) -> None:
@@ -281,7 +281,7 @@ class _Runner:
         @given(runs())
         def example(_run: None) -> None:
             (played,) = latest
-            if played.disagreement is not None:
+            if played.divergence is not None:
                 raise _FoundError
 
         try:
@@ -358,13 +358,13 @@ class _Runner:
 
         def failing(tries: Sequence[Try]) -> Sequence[Try] | None:
             played = self._repeat(tries)
-            if played.disagreement is None or played.disagreement.sort is Sort.HUNG:
+            if played.divergence is None or played.divergence.sort is Sort.HUNG:
                 return None
             latest[:] = [played]
             return played.tries
 
         try:
-            hung = best.disagreement is not None and best.disagreement.sort is Sort.HUNG
+            hung = best.divergence is not None and best.divergence.sort is Sort.HUNG
             return (*self._shrunk(best, failing, latest), not hung)
         except OutOfTime:
             # The smallest run so far has failed in a repetition already, unless there was no time at all.
@@ -374,7 +374,7 @@ class _Runner:
         self, best: Played, failing: Callable[[Sequence[Try]], Sequence[Try] | None], latest: Sequence[Played]
     ) -> tuple[Played, bool]:
         """The failing run, 1-minimal, and whether it fails whenever it is repeated. Raises OutOfTime."""
-        if best.disagreement is not None and best.disagreement.sort is Sort.HUNG:
+        if best.divergence is not None and best.divergence.sort is Sort.HUNG:
             return best, _ends_alike(best, self._repeat(best.tries))
         try:
             least = minimize(best.tries, failing, simpler=without_fault, rewritten=partial(renumbered, self.space))
@@ -387,7 +387,7 @@ class _Runner:
                     least = minimize(shorter, failing, simpler=without_fault, rewritten=partial(renumbered, self.space))
                     break
         again = self._repeat(least)
-        if again.disagreement is None:
+        if again.divergence is None:
             return latest[0], False
         before = latest[0] if latest[0].tries == tuple(least) else self._repeat(least)
         return again, again.tries == tuple(least) and _ends_alike(before, again)
@@ -395,6 +395,6 @@ class _Runner:
 
 def _ends_alike(before: Played, again: Played) -> bool:
     """Whether the same was asked, and the two parted from the model in the same way."""
-    if before.disagreement is None or again.disagreement is None or before.tries != again.tries:
+    if before.divergence is None or again.divergence is None or before.tries != again.tries:
         return False
-    return before.disagreement.is_like(again.disagreement)
+    return before.divergence.is_like(again.divergence)

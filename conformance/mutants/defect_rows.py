@@ -1,6 +1,6 @@
 """The rows of the implementation's mutants: each is driven in lockstep with the model until the two part.
 
-A defect is killed by a run that ends in a disagreement, made as small as it gets, and that the implementation without
+A defect is killed by a run that ends in a divergence, made as small as it gets, and that the implementation without
 the defect passes. The run is a trace, which the model refuses on replay where a state shows what is wrong; where only
 an error code is, no trace can say so. What is in no lockstep is judged in free runs (``free_rows.py``).
 """
@@ -86,7 +86,7 @@ class Judge:
         answer = self.drive(defect, seed)
         seconds = time.perf_counter() - start
         of = f"{defect.protocol}, implementation"
-        if answer.failure is None or answer.failure.disagreement is None:
+        if answer.failure is None or answer.failure.divergence is None:
             detail = f"{answer.coverage.steps:,} steps, seed {seed}: {defect.doc}"
             cells = {"hypothesis": Cell(Outcome.SURVIVED, detail, seconds=seconds)}
             return Row(defect.name, Kind.IMPLEMENTATION, of, cells)
@@ -94,7 +94,7 @@ class Judge:
         issue = f" ({defect.issue})" if defect.issue else ""
         detail = f"{defect.doc}{issue}"
         faults = []
-        if self.clean(defect, played).disagreement is not None:
+        if self.clean(defect, played).divergence is not None:
             faults.append("the implementation without the defect parts from the model in the same run")
         if not answer.repeatable:
             faults.append("the run does not end alike each time")

@@ -1,6 +1,6 @@
 """The rows of defects of a protocol whose systems run freely and are in no lockstep.
 
-A defect is killed by a free run at default settings that ends in a disagreement, made as small as it gets, and that the
+A defect is killed by a free run at default settings that ends in a divergence, made as small as it gets, and that the
 implementation without the defect passes.
 """
 

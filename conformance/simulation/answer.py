@@ -11,7 +11,7 @@ from ...model.core.ground import System
 from ...traces.run_report import Json
 from ...traces.text import counted
 from ..executed import EVERY, Executed, told
-from ..plan import written
+from ..plan import guards_by_action, named_constants
 from .corpus import Corpus
 from .events import EventKind
 from .runner import SimulationPlan, SimulationResult
@@ -43,13 +43,13 @@ class SimulationRun:
 
     @property
     def of(self) -> str:
-        """``memory, running freely, against fencing kip-320-brokers``."""
-        return f"{self.name}, running freely, against {self.system.name} {self.system.traced.variant.name}"
+        """``memory in simulation against fencing kip-320-brokers``."""
+        return f"{self.name} in simulation against {self.system.name} {self.system.traced.variant.name}"
 
     @property
     def at(self) -> tuple[str, ...]:
-        """The constants as they are written: ``3/2/2/2``."""
-        return tuple(written(ways.system.constants) for ways in self.portfolio)
+        """The constants of each member of the portfolio: ``replicas 3, log_size 4``."""
+        return tuple(named_constants(ways.system.traced.protocol, ways.system.constants) for ways in self.portfolio)
 
 
 def never_taken(run: SimulationRun, found: SimulationResult) -> tuple[str, ...]:
@@ -141,8 +141,8 @@ def _kinds(found: SimulationResult) -> list[tuple[EventKind, str, int]]:
 
 
 def events_table(found: SimulationResult) -> Table:
-    """How often each kind of event happened: a row for each, and under what is alike its names."""
-    table = Table("event", "how often", "of which", box=None, pad_edge=False)
+    """Count of each kind of event, with its names."""
+    table = Table("event", "count", "by name", box=None, pad_edge=False)
     for column in table.columns:
         column.overflow = "fold"
     table.columns[1].justify = "right"
@@ -155,31 +155,33 @@ def events_table(found: SimulationResult) -> Table:
 
 
 def summary(run: SimulationRun, found: SimulationResult) -> list[str]:
-    """The lines after the verdict: how much happened, and what never did."""
+    """Lines after the verdict: counts, constants, and coverage gaps."""
     met = found.met
-    # The time in which a disagreement was made small is no measure of anything.
+    # Shrinking takes time too, so there is no speed to report then.
     speed = f" ({met.events / found.seconds:,.0f} events a second)" if found.seconds and found.failure is None else ""
     lines = [
+        (f"seed {run.plan.seed}: {met.events:,} events in {counted(found.runs, 'run')}, {found.seconds:.1f} s{speed}"),
+        "constants, in turn (the others have their defaults):",
+        *(f"  {each}" for each in run.at),
         (
-            f"seed {run.plan.seed}: {met.events:,} events in {counted(found.runs, 'run')} at {', '.join(run.at)} "
-            f"({'/'.join(run.system.constants)}), {found.seconds:.1f} s{speed}"
-        ),
-        (
-            f"after {share_wide(found):.1%} of the events more than one state of the model explained what was seen, "
+            f"model states that explain the observations: more than one after {share_wide(found):.1%} of the events, "
             f"at most {met.widest}"
         ),
     ]
     if run.corpus is not None:
         lines.append(
-            f"{run.corpus.folder}: {counted(run.corpus.began, 'schedule')} to go on from, {run.corpus.kept} more"
+            f"{run.corpus.folder}: {counted(run.corpus.began, 'schedule')} to resume from, {run.corpus.kept} new"
         )
-    # A run that ended in a disagreement did not get to everything; that is no news then.
+    # A run that ended in a divergence covers little.
     if found.failure is None:
         never = {
-            "actions of the model that never happened": never_taken(run, found),
-            "guards that never refused anything": never_met(run, found),
-            "cells never observed, so never compared": never_seen(run, found),
+            "actions that never occurred": never_taken(run, found),
+            "cells never observed, and so never compared": never_seen(run, found),
         }
         lines += [f"{what}: {', '.join(names)}" for what, names in never.items() if names]
+        guards = never_met(run, found)
+        if guards:
+            lines += [f"guards that never refused a step ({len(guards)}):"]
+            lines += [f"  {each}" for each in guards_by_action(guards)]
         lines += [] if run.executed is None else told(run.executed, EVERY)
     return lines

@@ -92,7 +92,7 @@ class Corpus:
         return found
 
     def end(self, ran: RunRecord) -> None:
-        """A run is over: keep it up to where it last met something new. One with a disagreement has its own file."""
+        """A run is over: keep it up to where it last met something new. One with a divergence has its own file."""
         if not self._fresh or ran.divergence is not None:
             return
         history = tuple(done for done in ran.history[: self._cut] if not done.in_peace)

@@ -82,7 +82,7 @@ class CoverageFeedback:
         self._failed[(pending.event.what, pending.event.name), pending.sort, failure] += 1
 
     def ran(self, course: Course) -> None:
-        """A run without a disagreement is over."""
+        """A run without a divergence is over."""
         self.beginnings.take(course)
         if self._courses is not None:
             self._courses.append(course)

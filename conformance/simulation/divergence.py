@@ -1,4 +1,4 @@
-"""Where a freely running system and the model part: what happened last, what was seen, and why no path leads there."""
+"""The divergence of a simulated system from the model: last event, observed state, and why the model forbids it."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from .events import Event
 
 
 class Sort(Enum):
-    """How the two can part."""
+    """Kinds of divergence."""
 
-    CELLS = "no path of the model leads to what is seen"
-    ERROR = "a request was answered otherwise than the model has it"
-    MISSING = "what was answered as done was not done"
-    SAID = "a message says what is not so of whoever sent it"
-    PROMISE = "a promise of the protocol is broken, in the model as in the implementation"
-    NEVER = "what must come in the end does not come"
-    UNKNOWN = "the system showed, or told, what the model has no word for"
-    CONTRADICTED = "what is seen, or answered, contradicts what is known"
+    CELLS = "no path of the model reaches the observed state"
+    ERROR = "a request got an answer that the model does not allow"
+    MISSING = "a request was answered as successful, but had no effect"
+    SAID = "a message claims something that is false of its sender"
+    PROMISE = "an invariant is violated, in the model and in the implementation"
+    NEVER = "a required event did not happen by quiescence"
+    UNKNOWN = "the system reported something that the model does not have"
+    CONTRADICTED = "an observation or an answer contradicts established facts"
     RAISED = "the implementation raised an exception"
-    HUNG = "the implementation did not come back"
+    HUNG = "the implementation hung"
 
 
 @dataclass(frozen=True)
 class Divergence:
-    """One disagreement. ``event``: the last one, None for the start. ``detail``: a sentence.
+    """One divergence. ``event``: the last one, None for the start. ``detail``: a sentence.
 
     ``frontier``: how many states of the model explained everything before. ``cells``: in which cells what is seen
     differs from the nearest state that the model could come to. ``refusals``: the guards that refuse what the event's

@@ -45,7 +45,7 @@ _GRACE: Final = 5.0
 
 @dataclass(frozen=True)
 class Played:
-    """What came of a run: its history where it ended in a disagreement, and what all runs together are to know.
+    """What came of a run: its history where it ended in a divergence, and what all runs together are to know.
 
     ``spent``: why it was given up, if it was. ``lines``: those of the source that were first executed in it.
     """
@@ -62,7 +62,7 @@ class Played:
     """The deadline passed in the midst of it."""
 
     def ran(self, ways: Transitions) -> RunRecord:
-        """The run, at its constants; without a disagreement, nothing is kept of what happened in it."""
+        """The run, at its constants; without a divergence, nothing is kept of what happened in it."""
         return RunRecord(ways, self.seed, self.history, self.divergence)
 
 
@@ -110,7 +110,7 @@ class Player:
         except OutOfTime:
             late = True
         if self._sampled is not None:
-            # To make a disagreement small is no run.
+            # To make a divergence small is no run.
             self._sampled.of_run(None)
         new = () if executed is None else tuple(executed.order[lines:])
         return Played(number, seed, history, divergence, spent, met, memory.learned(self._known), new, late)
@@ -306,7 +306,7 @@ def played(hands: Sequence[Hand], goes_on: Callable[[int], bool], until: Deadlin
             learned.append(found.learned)
             yield found
         if until.has_passed:
-            # A disagreement counts, even if a run before it is not over.
+            # A divergence counts, even if a run before it is not over.
             yield from (over[number] for number in sorted(over) if over[number].divergence is not None)
             return
         # What all have heard is not kept: a night has a hundred thousand runs.

@@ -70,16 +70,14 @@ def rendered_steps(ran: RunRecord) -> Iterator[RenderedStep]:
 
 
 def _peace(peace: Event) -> str:
-    but = "" if peace.node is None else f" but at {peace.node}"
-    asked = "clients ask once more" if peace.args else "nobody asks"
-    return f"peace: nothing goes wrong any more{but}, {asked}; of what happens then:"
+    except_at = "" if peace.node is None else f" except at {peace.node}"
+    requests = "clients send one more request each" if peace.args else "no client sends a request"
+    return f"quiesce: no more faults{except_at}, {requests}; events until quiescence:"
 
 
 def _calm(calm: Event) -> str:
     rounds = int(calm.arg(ROUNDS_OF_CALM))
-    return (
-        f"calm: {counted(rounds, 'time')} all that is in flight arrives, and what is due is done; of what happens then:"
-    )
+    return f"drain: {counted(rounds, 'time')} every message in flight arrives, and every due timer fires; events:"
 
 
 _TOLD: Final[Mapping[EventKind, Callable[[Event], str]]] = {EventKind.PEACE: _peace, EventKind.CALM: _calm}
@@ -88,7 +86,7 @@ _TOLD: Final[Mapping[EventKind, Callable[[Event], str]]] = {EventKind.PEACE: _pe
 def script(ran: RunRecord) -> list[str]:
     """The run as numbered lines. What comes of an event stands below it: the model's steps, cells, words to clients.
 
-    The last one, at which the two part, has no steps: what they could have been is told with the disagreement.
+    The last one, at which the two part, has no steps: what they could have been is told with the divergence.
     """
     lines: list[str] = []
     for look in rendered_steps(ran):
@@ -99,7 +97,7 @@ def script(ran: RunRecord) -> list[str]:
         seen = [f"{name} {old} -> {new}" for name, old, new in look.changes]
         if seen:
             more = f"; and {len(seen) - MAX_CHANGES} more" if len(seen) > MAX_CHANGES else ""
-            lines.append(f"       seen   {'; '.join(seen[:MAX_CHANGES])}{more}")
+            lines.append(f"       state  {'; '.join(seen[:MAX_CHANGES])}{more}")
         if look.done.happened.told:
-            lines.append(f"       told   {look.done.happened.told}")
+            lines.append(f"       note   {look.done.happened.told}")
     return lines

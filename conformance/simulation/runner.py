@@ -1,4 +1,4 @@
-"""Many free runs of a system, up to the first disagreement, which is then made small.
+"""Many free runs of a system, up to the first divergence, which is then made small.
 
 All that is random comes from one seed: run ``n`` is reset with, and draws from, numbers made of the seed and ``n``.
 Runs go through the constants of a portfolio by turns, so that small ones reach depth and large ones breadth.
@@ -32,7 +32,7 @@ OnProgress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class SimulationResult:
-    """The answer. ``failure``: the smallest run that ends in a disagreement; ``found``: how many events the first had.
+    """The answer. ``failure``: the smallest run that ends in a divergence; ``found``: how many events the first had.
 
     ``repeatable``: whether that run ends so whenever it is repeated; None: there was no time to repeat it.
     ``minimal``: whether no event of it can be left out; not where the time for making it small ran out. ``kinds``: how
@@ -68,7 +68,7 @@ def simulate(
 
     ``corpus``: schedules to go on from, and where those that meet something new are kept. ``hands``: who plays the
     runs, in processes of their own (``pool.py``); without any each run is played here, and knows of all before it.
-    ``executed``: what is to be told of the lines that hands have executed. ``system`` shrinks a disagreement;
+    ``executed``: what is to be told of the lines that hands have executed. ``system`` shrinks a divergence;
     ``on_found`` receives the failing run before that.
     """
     start = time.perf_counter()

@@ -31,7 +31,7 @@ from .system import EnabledEvent, SimulatedSystem
 from .transitions import Transitions
 
 SECONDS: Final = 45.0
-"""After so long a disagreement is told as small as it is by then: of the processor, as a machine may be busy."""
+"""After so long a divergence is told as small as it is by then: of the processor, as a machine may be busy."""
 PATIENCE: Final = 4
 """So many times as long by the clock, for systems that work in other processes."""
 

@@ -128,7 +128,7 @@ class CannotDrive(Spent):
 class SimulatedSystem(Protocol):
     """A system that runs freely. ``name`` is for reports, ``protocol`` and ``variant`` say what it implements.
 
-    Whatever it raises counts as a disagreement: the system fell over. Only ``BadInput`` passes through, and
+    Whatever it raises counts as a divergence: the system fell over. Only ``BadInput`` passes through, and
     ``CannotDrive``, after which the run is given up. All methods are called from one thread. The same seed and the same
     events must lead to the same answers: no real clock, no thread.
     """

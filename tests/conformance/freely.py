@@ -45,7 +45,7 @@ class Freely:
             system.close()
 
     def first_divergence(self, portfolio: Sequence[str], plan: SimulationPlan, *patches: Patch) -> Divergence | None:
-        """The first disagreement of the patched system as it is found, which is not made small."""
+        """The first divergence of the patched system as it is found, which is not made small."""
         with patched(*patches) as root:
             system = self._make(Parts.of(root))
             found = first_divergence(system, lambda number: self.ways(portfolio[number % len(portfolio)]), plan)

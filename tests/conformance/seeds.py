@@ -37,7 +37,7 @@ _SEEKS, _FOUND = "FENCEPOST_SEEKS_SEEDS", "FENCEPOST_SEED_FOUND"
 def first_divergence(
     system: SimulatedSystem, at: Callable[[int], Transitions], plan: SimulationPlan, word: str = ""
 ) -> Divergence | None:
-    """The first disagreement that is told with this word, as it is found: it is not made small.
+    """The first divergence that is told with this word, as it is found: it is not made small.
 
     ``at``: the ways of a run, by its number.
     """

@@ -60,7 +60,7 @@ LOCKSTEP = sorted(name for name in REGISTRY if (harness := find_harness(name)) i
 @pytest.mark.parametrize("protocol", LOCKSTEP)
 def test_they_conform_in_memory(protocol: str) -> None:
     found = driven(protocol, EXAMPLES.get(protocol, 75), 320)
-    assert found.verdict is Verdict.HOLDS, found.failure and found.failure.disagreement
+    assert found.verdict is Verdict.HOLDS, found.failure and found.failure.divergence
     assert found.coverage.steps > 1_500
     drawn = {kind for kind, count in found.coverage.faults.items() if count}
     assert drawn == set(found.faults) >= {Kind.LOSE_REQUEST, Kind.DELAY_RESPONSE, Kind.DELIVER_LATE}
@@ -76,7 +76,7 @@ def test_they_conform_in_memory(protocol: str) -> None:
 @pytest.mark.parametrize("protocol", LOCKSTEP)
 def test_they_conform_on_disk(protocol: str) -> None:
     found = driven(protocol, 6, 321, disk=True)
-    assert found.verdict is Verdict.HOLDS, found.failure and found.failure.disagreement
+    assert found.verdict is Verdict.HOLDS, found.failure and found.failure.divergence
 
 
 def test_the_same_seed_gives_the_same_run() -> None:
@@ -111,4 +111,4 @@ def test_a_smaller_quorum_and_one_with_an_observer_conform(observers: int) -> No
         in_lockstep("snapshots")[1],
         Plan(30, 50, 1),
     )
-    assert found.verdict is Verdict.HOLDS, found.failure and found.failure.disagreement
+    assert found.verdict is Verdict.HOLDS, found.failure and found.failure.divergence

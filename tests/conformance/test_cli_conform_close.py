@@ -238,7 +238,7 @@ def test_hang_is_repeated_on_a_fresh_system(fencepost: Fencepost, name: str, opt
 
 
 @pytest.mark.usefixtures("systems")
-def test_hang_at_quiescence_is_a_disagreement(fencepost: Fencepost) -> None:
+def test_hang_at_quiescence_is_a_divergence(fencepost: Fencepost) -> None:
     said = fencepost("conform", "--impl", "systems.py:HangsInPeace", *TINY, "--step-timeout", "2s", "--json")
     found = said.json["free"]["disagreement"]
     assert said.code == 1 and found["kind"] == "hung" and "peace(on=True) did not come back" in found["detail"]
@@ -274,7 +274,7 @@ def test_budget_bounds_shrinking(fencepost: Fencepost, name: str, budget: tuple[
     replayed = fencepost("conform", "--replay", found["replay"].split()[-1])
     assert replayed.code == 1
     violated, *lines = said.lines
-    assert violated.startswith("violated: a disagreement after ") and any("leo[0]" in line for line in lines)
+    assert violated.startswith("violated: a divergence after ") and any("leo[0]" in line for line in lines)
 
 
 @pytest.mark.usefixtures("systems")
@@ -305,7 +305,7 @@ def test_finding_is_reported_before_it_is_shrunk(tmp_path: Path) -> None:
         # It is being shrunk now: an interrupt leaves the run as it was found.
         running.send_signal(signal.SIGINT)
         assert running.wait(30) == 130 and running.stdout.read() == ""
-    assert first.startswith("violated: a disagreement after ") and "disagreement.schedule.jsonl" in first
+    assert first.startswith("violated: a divergence after ") and "disagreement.schedule.jsonl" in first
     lines = (tmp_path / "disagreement.schedule.jsonl").read_text().splitlines()
     assert f"after {len(lines) - 1} events" in first
 

@@ -1,4 +1,4 @@
-"""``fencepost conform --way free``: verdicts, what a disagreement leaves, which way is taken, and bad input."""
+"""``fencepost conform --way free``: verdicts, what a divergence leaves, which way is taken, and bad input."""
 
 from __future__ import annotations
 
@@ -69,21 +69,21 @@ def test_a_system_that_can_be_followed_holds(fencepost: Fencepost, systems: Path
     )
     assert set(free["actions_never_taken"]) == {name for name, count in free["steps"].items() if not count}
     text = " ".join(fencepost(*run).out.split())
-    assert "model, running freely, against fencing kip-320: holds" in text
-    assert f"no disagreement in {free['events']:,} events of 6 runs" in text
+    assert "model in simulation against fencing kip-320: holds" in text
+    assert f"no divergence in {free['events']:,} events of 6 runs" in text
     assert "seed 7:" in text and "at 2/2/2/2 (replicas/log_size/max_records/max_leader_epoch)" in text
     assert "more than one state of the model explained" in text and "deliver" in text
     assert list(Path.cwd().iterdir()) == [systems], "nothing is written"
 
 
-def test_a_disagreement_leaves_a_schedule_a_page_and_the_command_that_repeats_it(
+def test_a_divergence_leaves_a_schedule_a_page_and_the_command_that_repeats_it(
     fencepost: Fencepost, systems: Path
 ) -> None:
     run = (*FREE, "--impl", "systems.py:unfenced", *SMALL)
     said = fencepost(*run, "--html", "why.html", "--junitxml", "junit.xml")
     assert said.code == 1 and "wrote disagreement.schedule.jsonl" in said.err
     text = " ".join(said.out.split())
-    assert "A request was answered otherwise" in text or "No path of the model leads to what is seen." in text
+    assert "A request got an answer that the model does not allow." in text or "No path of the model reaches" in text
     assert "guard true_leader wants" in text and "model controller_elect_leader(new_leader=" in text
     assert "events when it was found," in text and "fencing kip-320: violated" in text
     page = Path("why.html").read_text()

@@ -95,7 +95,7 @@ def line_of(path: Path, text: str) -> int:
         ("Exits", "raise SystemExit", "it raised SystemExit: 0"),
     ],
 )
-def test_whatever_a_system_raises_is_a_disagreement_with_file_and_line(
+def test_whatever_a_system_raises_is_a_divergence_with_file_and_line(
     fencepost: Fencepost, broken: Path, name: str, text: str, told: str
 ) -> None:
     said = fencepost("conform", "--impl", f"broken.py:{name}", *TINY)
@@ -159,7 +159,7 @@ def test_a_call_that_is_just_slow_is_let_be(broken: Path) -> None:
 def test_what_holds_says_in_how_many_steps(fencepost: Fencepost, broken: Path) -> None:
     run = ("conform", "--way", "lockstep", "--impl", "model", "--examples", 3, "--seed", 5, *TINY)
     steps = fencepost(*run, "--json").json["steps"]
-    assert f"holds, no disagreement in {steps:,} steps" in fencepost(*run).out
+    assert f"holds, no divergence in {steps:,} steps" in fencepost(*run).out
 
 
 def test_a_budget_of_time_says_what_it_made(fencepost: Fencepost, broken: Path) -> None:
@@ -212,7 +212,7 @@ def test_a_trace_without_events_shows_nothing(fencepost: Fencepost, broken: Path
     )
 
 
-def test_junit_and_annotation_of_a_disagreement(
+def test_junit_and_annotation_of_a_divergence(
     fencepost: Fencepost, broken: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
@@ -234,7 +234,7 @@ def test_junit_and_annotation_of_a_disagreement(
     assert suite.tests > 3 and not any(case.result for case in suite)
 
 
-def test_a_disagreement_with_a_guard_points_at_the_action(
+def test_a_divergence_with_a_guard_points_at_the_action(
     fencepost: Fencepost, broken: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GITHUB_ACTIONS", "true")

@@ -86,7 +86,7 @@ def test_lines_of_functions_are_counted_and_what_was_never_executed_is_told(log:
     assert never["Log.append"].lines == (line, line + 1) or never["Log.append"].lines == (line,)
     assert str(never["Log.append"]).startswith(f"Log.append {line}") and never["Log.truncate"].whole
     lines = told(executed, 5)
-    assert "one of 5 runs was watched" in lines[0] and "Log.truncate (never called)" in lines[1]
+    assert "measured in one run of 5" in lines[0] and "Log.truncate (never called)" in lines[1]
     with executed.watching():
         made.truncate(0)
         with pytest.raises(ValueError, match="no record"):

@@ -12,7 +12,7 @@ import pytest
 from fencepost.conformance.adapters.parts import Parts
 from fencepost.conformance.harness import all_defects, held_to, in_lockstep, over_impl
 from fencepost.conformance.lockstep.adapter import ModelStep
-from fencepost.conformance.lockstep.divergence import Disagreement
+from fencepost.conformance.lockstep.divergence import LockstepDivergence
 from fencepost.conformance.lockstep.expect import Try
 from fencepost.conformance.lockstep.machine import Machine
 from fencepost.conformance.lockstep.runner import Conformance, Plan, conform
@@ -54,8 +54,8 @@ def system(at: str) -> System:
     return ground(text.traced("empty-batch"), constants_of(text, at))
 
 
-def driven(steps: tuple[ModelStep, ...]) -> tuple[Disagreement | None, list[str]]:
-    """The first disagreement, and what happened in the last try. Of what is done by itself nothing more is asked."""
+def driven(steps: tuple[ModelStep, ...]) -> tuple[LockstepDivergence | None, list[str]]:
+    """The first divergence, and what happened in the last try. Of what is done by itself nothing more is asked."""
     space = Space(system(ONE), in_lockstep("compaction")[1])
     with closing(over_impl("compaction", disk=False)) as adapter:
         machine = Machine(space, adapter, 1)

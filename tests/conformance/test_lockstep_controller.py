@@ -12,7 +12,7 @@ import pytest
 from fencepost.conformance.adapters.parts import Parts
 from fencepost.conformance.harness import all_defects, held_to, in_lockstep, over_impl, stepped_at
 from fencepost.conformance.lockstep.adapter import ModelStep
-from fencepost.conformance.lockstep.divergence import Disagreement
+from fencepost.conformance.lockstep.divergence import LockstepDivergence
 from fencepost.conformance.lockstep.expect import Standing, Try, expectation
 from fencepost.conformance.lockstep.faults import Fault, Kind
 from fencepost.conformance.lockstep.machine import Machine
@@ -75,8 +75,8 @@ def long() -> Space:
 
 def driven(
     space: Space, *steps: ModelStep, fault: Kind | None = None, parts: Parts | None = None
-) -> tuple[Disagreement | None, list[str]]:
-    """The first disagreement, and what happened in the last try, with a fault there."""
+) -> tuple[LockstepDivergence | None, list[str]]:
+    """The first divergence, and what happened in the last try, with a fault there."""
     with closing(over_impl("controller", disk=False, parts=parts)) as adapter:
         machine = Machine(space, adapter, 1)
         found = machine.start()
@@ -237,4 +237,4 @@ def test_they_conform_where_nothing_is_there_at_first_and_where_brokers_are_fenc
     traced = ground(controller.traced(variant), constants_of(controller, at))
     with closing(over_impl("controller", variant, disk=False)) as adapter:
         found = conform(adapter, traced, in_lockstep("controller")[1], Plan(25, 50, 7, draw="random"))
-    assert found.verdict is Verdict.HOLDS, found.failure and found.failure.disagreement
+    assert found.verdict is Verdict.HOLDS, found.failure and found.failure.divergence

@@ -52,7 +52,7 @@ DEFECTS = [
 @pytest.mark.parametrize("draw", ["hypothesis", "random"])
 def test_the_model_conforms_to_itself_with_every_fault(protocol: str, variant: str, draw: Drawing) -> None:
     found = held(ModelAdapter(protocol, variant), Plan(examples=300, steps=60, seed=7, draw=draw))
-    assert found.verdict is Verdict.HOLDS, found.failure and found.failure.disagreement
+    assert found.verdict is Verdict.HOLDS, found.failure and found.failure.divergence
     assert found.coverage.steps > 2_000
     assert all(count.enabled > 0 for count in found.coverage.actions.values())
     drawn = {kind for kind, count in found.coverage.faults.items() if count > 0}
@@ -68,15 +68,15 @@ def test_a_planted_defect_is_found_named_and_made_small(
     found = held(defect("fencing", variant))
     assert found.verdict is Verdict.VIOLATED
     assert found.repeatable
-    assert found.failure is not None and found.failure.disagreement is not None
-    assert found.failure.disagreement.sort is sort
-    assert words in "\n".join((found.failure.disagreement.headline, *found.failure.disagreement.lines))
+    assert found.failure is not None and found.failure.divergence is not None
+    assert found.failure.divergence.sort is sort
+    assert words in "\n".join((found.failure.divergence.headline, *found.failure.divergence.lines))
     assert len(found.failure.tries) <= 10
     # No single step of it can be left out.
     adapter = defect("fencing", variant)
     for index in range(len(found.failure.tries)):
         shorter = (*found.failure.tries[:index], *found.failure.tries[index + 1 :])
-        assert repeat(found.space, adapter, found.failure.seed, shorter).disagreement is None
+        assert repeat(found.space, adapter, found.failure.seed, shorter).divergence is None
 
 
 def test_a_defect_that_random_runs_find_is_made_as_small() -> None:
@@ -95,25 +95,25 @@ def test_what_hypothesis_does_not_shrink_is_minimal_too(seed: int) -> None:
     assert found.failure is not None and found.repeatable and found.found > len(found.failure.tries) <= 8
     for index in range(len(found.failure.tries)):
         shorter = (*found.failure.tries[:index], *found.failure.tries[index + 1 :])
-        assert repeat(found.space, adapter, found.failure.seed, shorter).disagreement is None
+        assert repeat(found.space, adapter, found.failure.seed, shorter).divergence is None
 
 
 def test_a_system_that_answers_otherwise_each_time_is_reported_as_such() -> None:
     found = held(planted.AnswersAtRandom("fencing"))
     assert found.verdict is Verdict.VIOLATED and not found.repeatable
-    assert found.failure is not None and found.failure.disagreement is not None
+    assert found.failure is not None and found.failure.divergence is not None
 
 
 def test_one_that_parts_from_the_model_otherwise_each_time_is_not_repeatable() -> None:
-    """The same steps lead to it, and yet it is another disagreement."""
+    """The same steps lead to it, and yet it is another divergence."""
     plan = Plan(examples=300, seed=3, shrink=False)
     found = held(planted.ShowsAnotherEachTime("fencing"), plan)
     assert found.verdict is Verdict.VIOLATED and not found.repeatable
     # The clean case: what differs is the address of an object alone.
     same = held(planted.NamesAnObject("fencing"), plan)
     assert same.verdict is Verdict.VIOLATED and same.repeatable
-    assert same.failure is not None and same.failure.disagreement is not None
-    assert "is full" in same.failure.disagreement.detail
+    assert same.failure is not None and same.failure.divergence is not None
+    assert "is full" in same.failure.divergence.detail
 
 
 def test_cells_that_were_never_shown_are_named_and_nothing_shown_is_no_verdict() -> None:
@@ -129,9 +129,9 @@ def test_a_broken_promise_of_an_unsafe_variant_is_told() -> None:
     plan = Plan(examples=2_000, seed=2, draw="random")
     adapter = ModelAdapter("fencing", "truncate-to-hw")
     found = held(adapter, plan)
-    assert found.failure is not None and found.failure.disagreement is not None
-    assert found.failure.disagreement.sort is Sort.PROMISE
-    assert "_isr does not hold" in found.failure.disagreement.detail
+    assert found.failure is not None and found.failure.divergence is not None
+    assert found.failure.divergence.sort is Sort.PROMISE
+    assert "_isr does not hold" in found.failure.divergence.detail
     others = held(adapter, Plan(examples=200, seed=2, draw="random", invariants=frozenset({"type_ok"})))
     assert others.verdict is Verdict.HOLDS
 
@@ -183,7 +183,7 @@ def test_a_try_that_makes_no_sense_where_it_comes_is_passed_over() -> None:
     late = Try(None, Fault(Kind.DELIVER_LATE))
     played = repeat(space, ModelAdapter("fencing"), 0, [never_sent, *faults, late, write])
     assert played.tries == (write,)
-    assert played.disagreement is None and played.history[-1].error == "NOT_LEADER_OR_FOLLOWER"
+    assert played.divergence is None and played.history[-1].error == "NOT_LEADER_OR_FOLLOWER"
 
 
 def test_an_implementation_may_do_more_at_once_and_say_so() -> None:
@@ -199,7 +199,7 @@ def test_an_implementation_may_do_more_at_once_and_say_so() -> None:
 
     system = ground(PROTOCOLS["fencing"].traced(None), SMALL)
     found = conform(Eager("fencing"), system, binding_of("fencing", "--protocol"), Plan(examples=200, seed=4))
-    assert found.verdict is Verdict.HOLDS, found.failure and found.failure.disagreement
+    assert found.verdict is Verdict.HOLDS, found.failure and found.failure.divergence
     counts = found.coverage.actions
     assert counts["leader_inc_high_watermark"].beside > 0
     assert all(count.beside == 0 for name, count in counts.items() if name != "leader_inc_high_watermark")

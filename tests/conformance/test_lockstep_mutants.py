@@ -52,12 +52,12 @@ def test_a_dropped_guard_is_caught_where_a_system_could_show_it(guard: str) -> N
     found = held(ModelAdapter("fencing", "kip-320", [guard]), Plan(examples=examples, seed=11, draw="random"))
     if not shows:
         # Nobody can ask, or another guard refuses the same.
-        assert found.verdict is Verdict.HOLDS, found.failure and found.failure.disagreement
+        assert found.verdict is Verdict.HOLDS, found.failure and found.failure.divergence
         return
     assert found.verdict is Verdict.VIOLATED, f"it alone refuses {shows} steps"
-    assert found.failure is not None and found.failure.disagreement is not None
-    assert found.failure.disagreement.sort in (Sort.REFUSED, Sort.ERROR)
-    refusal = found.failure.disagreement.refusal
+    assert found.failure is not None and found.failure.divergence is not None
+    assert found.failure.divergence.sort in (Sort.REFUSED, Sort.ERROR)
+    refusal = found.failure.divergence.refusal
     assert refusal is not None and f"{refusal.action}.{refusal.guard}" == guard
     assert len(found.failure.tries) <= 12
 

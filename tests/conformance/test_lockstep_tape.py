@@ -30,7 +30,7 @@ SMALL_CONSTANTS = {"replicas": 2, "log_size": 2, "max_records": 2, "max_leader_e
 
 
 def failing(adapter: ModelAdapter) -> Conformance:
-    """A disagreement to write down."""
+    """A divergence to write down."""
     found = held(adapter)
     assert found.failure is not None
     return found
@@ -62,25 +62,25 @@ def test_a_tape_runs_again_step_for_step_faults_included(isolated: Conformance, 
     assert tries == isolated.failure.tries
     assert any(each.fault is not None and each.fault.kind is Kind.ISOLATE for each in tries)
     again = repeat(isolated.space, planted.ReachesTheIsolated("fencing"), tape.seed, tries)
-    assert again.disagreement == isolated.failure.disagreement
-    assert repeat(isolated.space, ModelAdapter("fencing"), tape.seed, tries).disagreement is None
+    assert again.divergence == isolated.failure.divergence
+    assert repeat(isolated.space, ModelAdapter("fencing"), tape.seed, tries).divergence is None
 
 
 def test_what_was_observed_otherwise_is_refused_by_replay_too(lying: Conformance, tmp_path: Path) -> None:
-    assert lying.failure is not None and lying.failure.disagreement is not None
+    assert lying.failure is not None and lying.failure.divergence is not None
     answer = replay(read_trace(written(lying, tmp_path / "t.jsonl")))
     assert answer.verdict is Verdict.VIOLATED and answer.cause == "observation"
     (difference,) = answer.frontier[0].denials[0].differences
-    (cell,) = lying.failure.disagreement.cells
+    (cell,) = lying.failure.divergence.cells
     assert (difference.cell, difference.expected, difference.observed) == (cell.cell, cell.model, cell.implementation)
 
 
 def test_what_the_model_refuses_is_refused_by_replay_with_the_same_guard(tmp_path: Path) -> None:
     found = failing(ModelAdapter("fencing", "kip-320", ["leader_shrink_isr.true_leader"]))
-    assert found.failure is not None and found.failure.disagreement is not None
+    assert found.failure is not None and found.failure.divergence is not None
     answer = replay(read_trace(written(found, tmp_path / "t.jsonl")))
     assert answer.verdict is Verdict.VIOLATED and answer.cause == "guard"
-    assert answer.frontier[0].denials[0].refusal == found.failure.disagreement.refusal
+    assert answer.frontier[0].denials[0].refusal == found.failure.divergence.refusal
 
 
 def test_a_state_that_changed_on_a_refusal_is_refused_as_an_observation(tmp_path: Path) -> None:
@@ -113,8 +113,8 @@ def test_what_no_cell_can_hold_stands_beside_the_observations(tmp_path: Path) ->
             return {**seen, "leo[0]": -7, "brokers": 3} if seen["leo[0]"] == 1 else {**seen}
 
     found = failing(OutOfRange("fencing"))
-    assert found.failure is not None and found.failure.disagreement is not None
-    assert "leo[0] is 1 in the model, -7 in the implementation" in found.failure.disagreement.lines
+    assert found.failure is not None and found.failure.divergence is not None
+    assert "leo[0] is 1 in the model, -7 in the implementation" in found.failure.divergence.lines
     trace = read_trace(written(found, tmp_path / "t.jsonl"))
     assert trace.events[-1].source["not in the model"] == {"leo[0]": "-7", "brokers": "3"}
     assert "leo[0]" not in trace.events[-1].observed
@@ -182,11 +182,11 @@ def test_a_step_that_the_variant_does_not_have_is_bad_input(lying: Conformance, 
         bound_tries(lying.space, strange, "t.jsonl")
 
 
-def test_the_story_ends_in_the_disagreement(isolated: Conformance) -> None:
-    assert isolated.failure is not None and isolated.failure.disagreement is not None
+def test_the_story_ends_in_the_divergence(isolated: Conformance) -> None:
+    assert isolated.failure is not None and isolated.failure.divergence is not None
     story = story_of_failure(isolated.space.system, isolated.failure, "cut")
     assert story.violated == "conforms" and story.verdict == "violated"
-    assert isolated.failure.disagreement.headline in story.moments[-1].notes
+    assert isolated.failure.divergence.headline in story.moments[-1].notes
     assert any("tried isolate(replica=" in note for moment in story.moments for note in moment.notes)
     page = render_page(story)
     assert "cut does not conform" in page and "is isolated" in page

@@ -11,7 +11,7 @@ import pytest
 from fencepost.conformance.adapters.parts import Parts
 from fencepost.conformance.harness import all_defects, held_to, in_lockstep, over_impl, stepped_at
 from fencepost.conformance.lockstep.adapter import ModelStep
-from fencepost.conformance.lockstep.divergence import Disagreement
+from fencepost.conformance.lockstep.divergence import LockstepDivergence
 from fencepost.conformance.lockstep.expect import Try
 from fencepost.conformance.lockstep.faults import Fault, Kind
 from fencepost.conformance.lockstep.machine import Machine
@@ -46,8 +46,8 @@ def system(**constants: int) -> System:
     return ground(tiering.traced("up-to-gap"), stepped_at("tiering", constants))
 
 
-def driven(*steps: ModelStep, lost: int | None = None) -> tuple[Disagreement | None, list[str]]:
-    """The first disagreement, and what happened in the last try. ``lost``: the step whose request does not arrive."""
+def driven(*steps: ModelStep, lost: int | None = None) -> tuple[LockstepDivergence | None, list[str]]:
+    """The first divergence, and what happened in the last try. ``lost``: the step whose request does not arrive."""
     space = Space(system(), in_lockstep("tiering")[1])
     with closing(over_impl("tiering", disk=False)) as adapter:
         machine = Machine(space, adapter, 1)

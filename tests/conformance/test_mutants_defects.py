@@ -64,7 +64,7 @@ def test_it_is_killed(name: str) -> None:
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize(("protocol", "name"), RUNNING)
 def test_it_is_found_running_freely(protocol: str, name: str) -> None:
-    """By the disagreement as it is found; that it becomes small is seen by night."""
+    """By the divergence as it is found; that it becomes small is seen by night."""
     chosen, portfolio = BY_NAME[name], freely().portfolio(protocol)
     with patched(*chosen.patches) as root, closing(free_over(protocol)(Parts.of(root))) as system:
         found = first_ran(system, lambda number: portfolio[number % len(portfolio)], SimulationPlan())

@@ -70,7 +70,7 @@ def ways(protocol: str, number: int) -> Transitions:
 
 
 def first_parting(protocol: str, *patches: Patch, word: str = "") -> Divergence | None:
-    """The first disagreement of free runs that is told with this word: a fault may show in other ways before."""
+    """The first divergence of free runs that is told with this word: a fault may show in other ways before."""
     make, _, portfolio = SYSTEMS[protocol]
     with patched(*patches) as root:
         system = make(Parts.of(root))

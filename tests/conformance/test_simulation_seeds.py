@@ -28,7 +28,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fixtur
 
 
 def seed_of(system: ModelSystem) -> int | None:
-    """From which a disagreement is found, if any is."""
+    """From which a divergence is found, if any is."""
     ways = planted.ways_of(system.protocol, system.variant)
     found = seeds.first_with_seed(system, lambda _: ways, PLAN)
     return None if found is None else found[1]

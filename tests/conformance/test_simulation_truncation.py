@@ -37,7 +37,7 @@ def portfolio() -> tuple[Transitions, ...]:
 
 
 def run(runs: int, met: SimulationCoverage, seed: int = SEED) -> Divergence | None:
-    """So many runs, up to the first disagreement, which nobody makes small."""
+    """So many runs, up to the first divergence, which nobody makes small."""
     system, memory, plan = RunningConsumer(), CoverageFeedback(), SimulationPlan(events=EVENTS)
     for number in range(runs):
         found = play(system, portfolio()[number % 2], run_seed(seed, number), plan, memory, met).divergence

@@ -52,9 +52,7 @@ def staged_steps(staged: Staged, state: State) -> Steps:
     return {(instances[n].action, instances[n].params, after) for n, after in staged.successors(state)}
 
 
-def disagreement(
-    states: list[State], reference: Reference, staged: Staged, batch: Batch, every: int = 1
-) -> State | None:
+def divergence(states: list[State], reference: Reference, staged: Staged, batch: Batch, every: int = 1) -> State | None:
     """The first state about whose steps, invariants or witnesses the interpreters differ.
 
     The two compiled ones are compared on all states, the direct reading with them on ``every`` so-manieth.
@@ -92,7 +90,7 @@ def test_they_agree_about_every_state_and_step(at: At, variant: str) -> None:
     assert len(states) > (5000 if constants == "2/2/2/2" else 1500)
     # The direct reading of the text takes a millisecond a state.
     every = 1 if settings.get_current_profile_name() == "long" else max(8, len(states) // 1000)
-    assert disagreement(states, Reference(system), staged, Batch(system), every) is None
+    assert divergence(states, Reference(system), staged, Batch(system), every) is None
 
 
 def walked(system: System, walks: int, length: int) -> Iterable[State]:
@@ -117,7 +115,7 @@ def test_they_agree_along_random_walks_with_three_replicas(at: At, variant: str)
     states = list(dict.fromkeys(walked(system, 12, 24)))
     # A walk that crashes comes back to where it was.
     assert len(states) > (50 if fencing.variants[variant].restarts else 100)
-    assert disagreement(states, Reference(system), stage(system), Batch(system)) is None
+    assert divergence(states, Reference(system), stage(system), Batch(system)) is None
 
 
 @pytest.mark.sampled(3)
@@ -126,7 +124,7 @@ def test_they_agree_at_odd_constants(at: At, constants: str) -> None:
     system = at(constants)
     staged = stage(system)
     states = reachable(staged)[:400]
-    assert disagreement(states, Reference(system), staged, Batch(system)) is None
+    assert divergence(states, Reference(system), staged, Batch(system)) is None
 
 
 @pytest.mark.sampled(3)
@@ -142,10 +140,10 @@ def test_a_guard_that_one_of_them_lacks_is_found(at: At, guard: str) -> None:
     where = [n for n, (s, found) in enumerate(zip(states, steps, strict=True)) if staged_steps(lacking, s) != found]
     assert where
     sample = states[max(0, where[0] - 50) : where[0] + 1]
-    assert disagreement(sample, reference, staged, batch) is None
-    assert disagreement(sample, Reference(mutant), staged, batch) == states[where[0]]
-    assert disagreement(sample, reference, lacking, batch) == states[where[0]]
-    assert disagreement(sample, reference, staged, Batch(mutant)) == states[where[0]]
+    assert divergence(sample, reference, staged, batch) is None
+    assert divergence(sample, Reference(mutant), staged, batch) == states[where[0]]
+    assert divergence(sample, reference, lacking, batch) == states[where[0]]
+    assert divergence(sample, reference, staged, Batch(mutant)) == states[where[0]]
 
 
 @pytest.mark.sampled(3)
@@ -161,12 +159,12 @@ def test_a_wrong_operation_of_the_batch_interpreter_is_found(
     staged = stage(system)
     states = reachable(staged)[:400]
     monkeypatch.setitem(batch_module._OPERATIONS, op, wrong)
-    assert disagreement_or_assertion(states, Reference(system), staged, Batch(system))
+    assert divergence_or_assertion(states, Reference(system), staged, Batch(system))
 
 
-def disagreement_or_assertion(states: list[State], reference: Reference, staged: Staged, batch: Batch) -> bool:
+def divergence_or_assertion(states: list[State], reference: Reference, staged: Staged, batch: Batch) -> bool:
     try:
-        return disagreement(states, reference, staged, batch) is not None
+        return divergence(states, reference, staged, batch) is not None
     except AssertionError:
         return True  # a value left its domain
 
@@ -181,7 +179,7 @@ def test_a_wrong_effect_of_one_instance_is_found(at: At) -> None:
     planted = replace(system, instances=[wrong if i is instance else i for i in system.instances])
     states = reachable(stage(system))[:400]
     reference = Reference(system)
-    found = disagreement(states, reference, stage(planted), Batch(planted))
+    found = divergence(states, reference, stage(planted), Batch(planted))
     assert found is not None
     after = reference.step(found, "follower_fetch", params)
     assert after is not None and after[hw] < after[system.layout.by_name["leo[1]"]]

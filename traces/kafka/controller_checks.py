@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..text import counted
-from .divergence import disagreement
+from .divergence import first_difference
 from .statefiles import encode_uuid
 from .verdicts import CheckResult, Verdict
 
@@ -128,7 +128,7 @@ def check_isr_agrees(
                 return CheckResult(name, _fault(image), subject, message, str(files.path))
             short = short or f"{message}: its copy may be older"
             continue
-        found, _ = disagreement(reference, files, 0, bound)
+        found, _ = first_difference(reference, files, 0, bound)
         if found is not None:
             message = f"{label} and {reference_label} are in the ISR and differ at offset {found.offset}, below {bound}"
             return CheckResult(name, _fault(image), subject, message, files.where(found.offset))
@@ -141,7 +141,7 @@ def check_isr_agrees(
     if any(files.damaged for _, files in members):
         missing += "; part of a log could not be read"
     return CheckResult(
-        name, verdict, subject, f"{counted(len(members), 'member')}, no disagreement below {bound}{missing}"
+        name, verdict, subject, f"{counted(len(members), 'member')}, no divergence below {bound}{missing}"
     )
 
 

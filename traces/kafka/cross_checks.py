@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..text import counted
 from .committed import committed_below, differ_in_committed
-from .divergence import Difference, EpochSpan, by_epoch, disagreement
+from .divergence import Difference, EpochSpan, by_epoch, first_difference
 from .epoch_conflicts import latest_epoch
 from .truncation import Truncation, prescribe
 from .verdicts import CheckResult
@@ -88,7 +88,7 @@ def compare_replicas(
     unsure: list[str] = []
     for (a_label, a_id, a), (b_label, b_id, b) in combinations(replicas, 2):
         high = max(a.log_end, b.log_end)
-        found, sure = disagreement(a, b, 0, high)
+        found, sure = first_difference(a, b, 0, high)
         if found is None:
             unsure += [] if sure else [f"{a_label} and {b_label}"]
             continue

@@ -51,8 +51,8 @@ class EpochSpan:
         }
 
 
-def disagreement(a: PartitionFiles, b: PartitionFiles, start: int, end: int) -> tuple[Difference | None, bool]:
-    """The first disagreement in ``[start, end)``, cut down to the range that both logs cover, and whether that is all.
+def first_difference(a: PartitionFiles, b: PartitionFiles, start: int, end: int) -> tuple[Difference | None, bool]:
+    """The first difference in ``[start, end)``, cut down to the range that both logs cover, and whether that is all.
 
     Where a log has holes (compaction, or damage), an offset that only one log holds proves nothing: replicas
     compact at different times. Then only the offsets that both hold count, and the second value is False.

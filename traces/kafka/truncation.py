@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .divergence import disagreement, offset_ranges
+from .divergence import first_difference, offset_ranges
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -210,7 +210,7 @@ def _result(
         counts[epoch] = counts.get(epoch, 0) + 1
     low = max(leader.log_start, follower.log_start)
     high = min(leader.log_end, cut)
-    agrees = None if low >= high else disagreement(leader, follower, low, high)[0] is None
+    agrees = None if low >= high else first_difference(leader, follower, low, high)[0] is None
     return Truncation(
         leader_label,
         follower_label,

@@ -210,7 +210,7 @@ def _in_lockstep(adapter: Adapter, drive: Drive, seed: int, until: float, ground
             return _Driven(None, "", coverage.steps, whole=number == RUNS["lockstep"])
         of = run_seed(seed, number)
         played = play(goals.space, limited, of, chooser, SeededSource(of), LENGTH["lockstep"], coverage)
-        found = played.disagreement
+        found = played.divergence
         if found is not None:
             by = _KILLERS.get(found.sort, Killer.CONFORM)
             run = Run(0, of, tuple(each.to_json() for each in played.tries))
@@ -242,7 +242,7 @@ def parts_too(source: Source, drive: Drive, run: Run, grounds: Grounds) -> str |
                 for each in told
             ]
             played = repeat(space, LimitedAdapter(cast("Adapter", system)), run.seed, tries)
-            return None if played.disagreement is None else played.disagreement.headline
+            return None if played.divergence is None else played.divergence.headline
 
 
 def faults_of(adapter: Adapter, space: Space) -> tuple[Kind, ...]:

@@ -150,8 +150,8 @@ def _draw_in_lockstep(taker: Taker, drive: Drive, seed: int, until: float, groun
         chooser = Chooser(goals.space, coverage, faults, goals)
         played = play(goals.space, taker, of, chooser, SeededSource(of), LENGTH["lockstep"], coverage)
         coverage.end_round()
-        if played.disagreement is not None:
-            raise _parts(drive, played.disagreement.headline)
+        if played.divergence is not None:
+            raise _parts(drive, played.divergence.headline)
 
 
 def _parts(drive: Drive, headline: str) -> BadInput:

@@ -38,7 +38,7 @@ def timeline() -> Timeline:
         seed=7,
         nodes=(0, 1),
         rows=ROWS,
-        sort="no path of the model leads to what is seen",
+        sort="no path of the model reaches the observed state",
         headline="deliver Old ? -> 1: leo[1] is 1 in the model, 2 in the implementation",
         why=("the model's guard: follower_fetch wants leo[follower] < leo[leader]",),
         cells=(("leo[1]", "1", "2"),),
