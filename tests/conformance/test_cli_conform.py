@@ -68,7 +68,10 @@ def test_the_text_says_seed_coverage_and_what_was_not_met(fencepost: Fencepost, 
     )
     assert said.code == 0
     text = " ".join(said.out.split())
-    assert "model against fencing kip-320 (replicas 2, log_size 2, max_records 2, max_leader_epoch 2): holds" in text
+    assert (
+        "model in lockstep against fencing kip-320 (replicas 2, log_size 2, max_records 2, max_leader_epoch 2): holds"
+        in text
+    )
     assert "seed 4:" in text and "of 5,973 states of the model" in text and "faults: none" in text
     assert "guards that never refused a step (" in text and "hw_reached_epoch" in text
 

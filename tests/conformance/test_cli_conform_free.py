@@ -71,8 +71,8 @@ def test_a_system_that_can_be_followed_holds(fencepost: Fencepost, systems: Path
     text = " ".join(fencepost(*run).out.split())
     assert "model in simulation against fencing kip-320: holds" in text
     assert f"no divergence in {free['events']:,} events of 6 runs" in text
-    assert "seed 7:" in text and "at 2/2/2/2 (replicas/log_size/max_records/max_leader_epoch)" in text
-    assert "more than one state of the model explained" in text and "deliver" in text
+    assert "seed 7:" in text and "(the others have their defaults): replicas 2 model states" in text
+    assert "model states that explain the observations" in text and "deliver" in text
     assert list(Path.cwd().iterdir()) == [systems], "nothing is written"
 
 
