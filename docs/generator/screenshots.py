@@ -33,7 +33,7 @@ def terminal(command: str, output: str) -> str:
     console.print(Text(f"$ {command}", style="bold"))
     console.print(Text.from_ansi(output.rstrip()))
     svg = console.export_svg(title="fencepost check", unique_id="check")
-    svg = re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)
+    svg = re.sub(r"@font-face \{.*?\}\s*|<!--.*?-->\s*", "", svg, flags=re.DOTALL)
     return svg.replace("Fira Code, monospace", "ui-monospace, Menlo, Consolas, monospace")
 
 

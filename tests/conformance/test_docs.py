@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import shlex
 import shutil
@@ -99,7 +100,7 @@ def test_counterexample_of_a_finding_is_printed(
 # The language's page is one protocol, and its table of mistakes has the errors.
 LEASE = "\n\n".join(blocks("reference/language.md", "python"))
 MISTAKES = re.findall(
-    r"^\| `(.+?)` \| (.+?) \|$", text("reference/language.md").partition("## Mistakes")[2], re.MULTILINE
+    r"^\| `(.+?)` \| `(.+?)` \|$", text("reference/language.md").partition("## Mistakes")[2], re.MULTILINE
 )
 
 
@@ -207,3 +208,33 @@ def test_client_history_is_violated_on_the_lines_of_the_page(tmp_path: Path) -> 
 def test_timeline_page_has_a_row_for_each_check() -> None:
     page = text("how-to/timeline-from-logs.md")
     assert [each.name for each in CHECKERS if f"| `{each.name}` |" not in page] == []
+
+
+def test_committed_diagrams_are_up_to_date(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(DOCS / "generator"))
+    diagrams = importlib.import_module("diagrams")
+    for name, draw in diagrams.DIAGRAMS.items():
+        drawn = (DOCS / "images" / name).read_text(encoding="utf-8")
+        assert drawn == draw(), f"docs/images/{name}: run python docs/generator/diagrams.py"
+
+
+def test_pages_show_small_pictures_from_here_alone() -> None:
+    for path in sorted((DOCS / "images").iterdir()):
+        assert 0 < path.stat().st_size < 200_000, path.name
+        if path.suffix == ".svg":
+            picture = path.read_text(encoding="utf-8").replace("http://www.w3.org/2000/svg", "")
+            assert not re.search(r"https?:|@import|url\((?!#)", picture), path.name
+
+
+def test_protocol_page_has_every_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(DOCS / "generator"))
+    protocol_page = importlib.import_module("protocol_page").protocol_page
+    action_diagram = importlib.import_module("action_diagram").action_diagram
+    protocol = REGISTRY["fencing"].protocol
+    page, traced = protocol_page(REGISTRY["fencing"]), protocol.traced()
+    names = [*protocol.constants, *protocol.variants, *protocol.liveness, *traced.variables, *traced.invariants]
+    names += [guard for action in traced.actions for guard, _ in action.guards]
+    assert [name for name in names if f"`{name}`" not in page] == []
+    assert "| `kip-320` | none | 737,794 | 26 |" in page and "| `kip-320` | none | 260 |" in page
+    diagram = action_diagram(protocol)
+    assert all(f">{name}</text>" in diagram for name in (*traced.variables, *(each.name for each in traced.actions)))
