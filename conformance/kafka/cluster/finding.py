@@ -199,27 +199,15 @@ def _check_words(text: str | None, where: str) -> None:
 
 def _check(finding: Finding, where: str) -> None:
     """Raise BadInput where a run would stop for the file's fault, or be judged by what it never observes."""
-    if finding.invariant.name not in INVARIANTS:
-        raise BadInput(f"no invariant is called {finding.invariant.name!r}", where, _MEND)
-    for text in (finding.invariant.violated, finding.invariant.holds):
+    invariant = finding.invariant
+    if invariant.name not in INVARIANTS:
+        raise BadInput(f"no invariant is called {invariant.name!r}", where, _MEND)
+    if invariant.name in ("no_silent_gap", "no_false_truncation") and invariant.leader is None:
+        raise BadInput(f"{invariant.name} compares with the log of a leader", where, "name it: leader = 1")
+    for text in (invariant.violated, invariant.holds):
         _check_words(text, where)
     for run in finding.runs:
-        held, moments = set[str](), set[str]()
-        for number, step in enumerate(finding.trace, 1):
-            if step.only in (FAULT, CONTROL) and step.only != run:
-                continue
-            used = {*step.arguments.get("holds", ()), *(step.arguments.get(each) for each in ("hold", "other"))}
-            if missing := used - held - {None}:
-                raise BadInput(
-                    f"nothing is held as {sorted(missing)} in the {run} run", f"{where}: step {number}", _MEND
-                )
-            if step.do in ("hold", "hold_fetches", "hold_metadata", "refuse"):
-                held.add(step.arguments["name"])
-            if step.do == "observe" and step.topic == finding.topic and step.only in (None, run):
-                moments.add(step.arguments["moment"])
-        if finding.invariant.name != "acknowledged_is_readable" and finding.invariant.moment not in moments:
-            what = f"the {run} run does not observe {finding.invariant.moment!r}, which the invariant needs"
-            raise BadInput(what, where, _MEND)
+        _check_run(finding, run, where)
         if not any("verdict" in each.values for each in finding.expected if each.run == run):
             raise BadInput(f"no verdict is expected of the {run} run", where, _MEND)
     topics = {step.topic for step in finding.trace}
@@ -227,3 +215,24 @@ def _check(finding: Finding, where: str) -> None:
         raise BadInput(f"no step is about the topic {', '.join(sorted(strange))!r}", where, _MEND)
     if strange := {each.run for each in finding.expected} - set(finding.runs):
         raise BadInput(f"it has no run {', '.join(sorted(strange))}", where, _MEND)
+
+
+def _check_run(finding: Finding, run: str, where: str) -> None:
+    """Raise BadInput for a step that needs a hold or a moment that no step before it has made."""
+    invariant, held = finding.invariant, set[str]()
+    judged = invariant.name == "acknowledged_is_readable"
+    for number, step in enumerate(finding.trace, 1):
+        if step.only in (FAULT, CONTROL) and step.only != run:
+            continue
+        at = f"{where}: step {number}"
+        used = {*step.arguments.get("holds", ()), *(step.arguments.get(each) for each in ("hold", "other"))}
+        if missing := used - held - {None}:
+            raise BadInput(f"nothing is held as {sorted(missing)} in the {run} run", at, _MEND)
+        if step.do in ("hold", "hold_fetches", "hold_metadata", "refuse"):
+            held.add(step.arguments["name"])
+        if step.do == "observe" and step.topic == finding.topic and step.only in (None, run):
+            judged = judged or step.arguments["moment"] == invariant.moment
+        if not judged and (step.only in ("violated", "holds") or "{broken}" in (step.say or "")):
+            raise BadInput(f"{invariant.name} is judged before {invariant.moment!r} is observed", at, _MEND)
+    if not judged:
+        raise BadInput(f"the {run} run does not observe {invariant.moment!r}, which the invariant needs", where, _MEND)

@@ -280,7 +280,7 @@ def _value(field: Field, value: Any, version: int) -> bytes:
     if value is None:
         return uvarint(0)
     if field.type in ("string", "bytes"):
-        raw = value.encode() if field.type == "string" else value
+        raw: bytes = value.encode() if field.type == "string" else value
         return uvarint(len(raw) + 1) + raw
     items = b""
     for item in value:
