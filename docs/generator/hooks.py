@@ -17,6 +17,7 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 from protocol_page import overview_page, protocol_page
 from repository_links import REPOSITORY_PAGES, translate_links
+from tiers_page import tiers_page
 
 ROOT = Path(__file__).parents[2]
 _SOURCES: dict[str, str] = {site: source for source, site in REPOSITORY_PAGES.items()}
@@ -32,6 +33,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     from tests.conformance.kafka_matrix import page as kafka_matrix_page
 
     generated["reference/cli.md"] = cli_page()
+    generated["reference/nightly-tests.md"] = tiers_page()
     generated["reference/kafka-matrix.md"] = kafka_matrix_page()
     generated["reference/protocols/index.md"] = overview_page()
     for name in sorted(REGISTRY):

@@ -30,7 +30,7 @@ def overview_page() -> str:
 def protocol_page(registration: Registration) -> str:
     """Return the page in Markdown: constants, actions, guards, invariants, variants, counts, proofs, deviations."""
     protocol, name = registration.protocol, registration.name
-    traced = protocol.traced()
+    traced, diagram = protocol.traced(), f"../../images/actions-{name}.svg"
     sections = [
         f"# {name}: {protocol.source}",
         f"The tables describe the safe variant `{protocol.default_variant}`.",
@@ -48,7 +48,7 @@ def protocol_page(registration: Registration) -> str:
             ),
         ),
         "## Actions",
-        f"![Guards read and updates write these variables](../../images/actions-{name}.svg)",
+        f"[![Guards read and updates write these variables]({diagram})]({diagram})",
         "Rows are actions, columns are variables. A ring: a guard reads it. A square: the action writes it.",
         *_actions(protocol),
         _section(

@@ -72,6 +72,27 @@ def test_wrong_commands_are_noticed() -> None:
             parse(command)
 
 
+def shown(page: Path, beginning: str) -> tuple[list[str], list[str]]:
+    """The words of a page's command, continued lines joined, and the lines that follow it."""
+    (found,) = re.findall(
+        rf"^\$ fencepost ({re.escape(beginning)}(?:.*\\\n)*.*)\n((?:[^$`\n].*\n)*)",
+        page.read_text(encoding="utf-8"),
+        re.M,
+    )
+    return shlex.split(found[0].replace("\\\n", " ")), found[1].splitlines()
+
+
+@pytest.mark.parametrize("beginning", ["explore fencing --variant kip-320 --replicas 2", "prove fencing"])
+def test_readme_shows_output_of_its_command(beginning: str, fencepost: Fencepost) -> None:
+    """Dots stand for the rest, and seconds are not compared."""
+    command, lines = shown(ROOT / "README.md", beginning)
+    printed = fencepost(*command).out.splitlines()
+    for line in lines:
+        start, _, rest = re.sub(r", [\d.]+ s$", ", ...", line).partition("...")
+        numbers = re.findall(r'"\w+": [^,}]+', rest)
+        assert any(each.startswith(start) and all(number in each for number in numbers) for each in printed), line
+
+
 # The counterexamples of docs/findings.
 COUNTEREXAMPLES = {
     page: re.findall(
