@@ -74,13 +74,13 @@ def replay_headline(answer: Replay) -> str:
     """The outcome of a replay in one or two sentences."""
     if answer.verdict is Verdict.HOLDS:
         skipped = f", with {counted(answer.skipped, 'step')} that it did not observe" if answer.skipped else ""
-        told = (
-            f"The model explains all {answer.events} events of the trace{skipped}, and keeps every promise on the way."
-        )
+        told = f"The model explains all {answer.events} events of the trace{skipped}. Every invariant holds on the way."
         count = len(answer.repeated)
         return f"{told} {count} of them {'changes' if count == 1 else 'change'} nothing." if count else told
     if answer.conflict is not None:
         return f"{answer.conflict}."
+    if answer.cause is None and answer.event is None and answer.explained == answer.events:
+        return f"The model explains {counted(answer.events, 'event')} of the trace. No verdict: {answer.reason}."
     where = "the trace" if answer.event is None else f"event {answer.event.step}, {answer.event.call}"
     if answer.cause is None:
         return f"The replay ended at {where}: {answer.reason}."

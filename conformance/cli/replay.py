@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -71,7 +72,8 @@ def replay(
 ) -> ExitCode:
     """Replay a trace: follow every model state that explains it, and report the guards that refuse its next event.
 
-    Of a file with faults, the events before the first fault are replayed; the exit code is 2 then.
+    In a damaged file, the events before the first fault are replayed. The verdict is then violated (exit code 1) or
+    unknown (exit code 2).
 
     Parameters
     ----------
@@ -141,6 +143,9 @@ def replay(
         )
     if not len(read) and not scan.problems and answer.verdict is Verdict.HOLDS:
         raise BadInput("it has no events, so nothing would be checked", str(trace), "name a trace that has some")
+    if scan.problems and answer.verdict is Verdict.HOLDS:
+        why = f"the events from the first fault on could not be read ({scan.problems[0].where})"
+        answer = replace(answer, verdict=Verdict.UNKNOWN, reason=why)
     _annotate(answer, traced, trace)
     files = ReportFiles()
     if html is not None:
@@ -153,7 +158,8 @@ def replay(
             note(f"of {trace} the {len(read)} events before the first fault are replayed")
         out = stdout()
         out.print(render_replay(answer, str(trace), width=out.story_width), end="", markup=False)
-    return files.exit_code(ExitCode.BAD_INPUT if scan.problems else answer.verdict.exit_code)
+    damaged = bool(scan.problems) and answer.verdict is not Verdict.VIOLATED
+    return files.exit_code(ExitCode.BAD_INPUT if damaged else answer.verdict.exit_code)
 
 
 def _annotate(answer: Replay, traced: TracedProtocol, trace: Path) -> None:

@@ -117,7 +117,7 @@ def test_of_a_quorum_whose_leader_is_killed_what_it_shows_is_explained(fencepost
     place = "fencepost.model.protocols.snapshots.kafka_spec:printed"
     budget = ("--max-skipped", "14", "--max-frontier", "1000000")
     found = fencepost("replay", tmp_path / "quorum.jsonl", "--protocol", place, *budget)
-    assert found.code == 0 and "keeps every promise on the way" in found.out
+    assert found.code == 0 and "every invariant holds on the way" in found.out
 
 
 @pytest.mark.parametrize(

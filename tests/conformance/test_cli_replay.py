@@ -144,10 +144,19 @@ def test_a_fault_is_one_line_with_its_place_and_the_rest_is_reported(
         assert rest == [f"8 events of {bad} have an event's form, and no header says what they mean"]
         assert answer["readable"] == 8
     else:
-        assert (answer["verdict"], answer["explained"]) == ("holds", replayed), "the events before the fault"
-        assert answer["readable"] == 7
+        assert (answer["verdict"], answer["explained"]) == ("unknown", replayed), "the events before the fault"
+        assert answer["readable"] == 7 and "could not be read" in answer["reason"]
         text = fencepost("replay", bad, "--invariant", "type_ok")
         assert (text.code, text.lines[1]) == (2, f"of {bad} the 3 events before the first fault are replayed")
+        assert "holds" not in text.out and f"could not be read ({bad}, line {line})" in " ".join(text.out.split())
+
+
+def test_a_violation_before_damage_is_violated(fencepost: Fencepost, lost: Path) -> None:
+    whole = fencepost("replay", lost, "--json").json
+    assert whole["verdict"] == "violated"
+    lost.write_bytes(lost.read_bytes() + b"{\n")
+    said = fencepost("replay", lost, "--json")
+    assert (said.code, said.json["verdict"], said.json["violated"]) == (1, "violated", whole["violated"])
 
 
 def test_a_line_cut_off_is_named(fencepost: Fencepost, lost: Path) -> None:
