@@ -13,6 +13,7 @@ from .controller_checks import (
     check_leader_epochs,
     check_leader_in_isr,
     check_leaders_without_folder,
+    check_quorum_leaders,
     check_topic_ids,
 )
 from .cross_checks import AGREEMENT, PartitionComparison, Replica, compare_replicas
@@ -183,6 +184,8 @@ def check_brokers(
             nodes = [(broker.label, broker.booted(key), broker.snapshots) for broker in holders]
             checks.extend(compare_snapshots(nodes, nodes[0][1].name))
             checks.extend(check_replay(holders))
+            quorum = check_quorum_leaders(holders, nodes[0][1].name)
+            checks += [] if quorum is None else [quorum]
             if controller is not None and image is not None:
                 folders = {each for broker in ordered for each in broker.partitions}
                 checks.extend(check_leaders_without_folder(image, controller.booted(key), folders))

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Mapping, Sequence
     from uuid import UUID
 
+    from .broker import BrokerFiles
     from .cross_checks import Replica
     from .image import MetadataImage, PartitionState
     from .partition import PartitionFiles
@@ -93,6 +94,28 @@ def _outside(history: Sequence[PartitionState]) -> tuple[PartitionState, str] | 
         if not set(past.isr) <= set(past.replicas):
             return past, f"ISR {list(past.isr)} is not within the replicas {list(past.replicas)}"
     return None
+
+
+def check_quorum_leaders(brokers: Sequence[BrokerFiles], subject: str) -> CheckResult | None:
+    """Check that the ``quorum-state`` files name one leader for each quorum epoch.
+
+    Returns ``None`` for fewer than two files that name a leader. Kafka writes the file before a node votes or follows
+    (``org.apache.kafka.raft.QuorumState``), so two leaders of one epoch are a split quorum.
+    """
+    name = "one_quorum_leader_per_epoch"
+    known = [(each, each.quorum) for each in brokers if each.quorum is not None and each.quorum.leader_id >= 0]
+    leaders: dict[int, tuple[int, str]] = {}
+    for broker, quorum in known:
+        leader, label = leaders.setdefault(quorum.leader_epoch, (quorum.leader_id, broker.label))
+        if leader != quorum.leader_id:
+            message = (
+                f"two leaders of quorum epoch {quorum.leader_epoch}: {leader} by {label}'s quorum-state, "
+                f"{quorum.leader_id} by {broker.label}'s"
+            )
+            return CheckResult(name, "violated", subject, message, str(broker.path / subject / "quorum-state"))
+    if len(known) < 2:
+        return None
+    return CheckResult(name, "holds", subject, f"{len(known)} quorum-state files")
 
 
 def check_isr_agrees(

@@ -154,11 +154,12 @@ def check_snapshot_files(files: PartitionFiles, snapshots: Sequence[SnapshotFile
     """Each file says of itself what its name says, from a header to a footer.
 
     All batches are of the epoch in the name, their offsets run from 0 on without a gap, and the append time in the
-    header is that of the batch before the end in the name, where the log still has that batch.
+    header is that of the batch before the end in the name, where the log still has that batch. A file with an
+    unreadable part is ``unknown``: the fault may be the copy's.
     """
     name = "snapshot_files_match_names"
     for snapshot in snapshots:
-        wrong = _file_fault(files, snapshot)
+        wrong = None if snapshot.damaged else _file_fault(files, snapshot)
         if wrong is not None:
             message, byte = wrong
             return CheckResult(name, "violated", subject, f"snapshot {snapshot.id}: {message}", snapshot.at(byte))

@@ -239,12 +239,15 @@ def read_quorum_state(path: Path, problems: ProblemLog) -> QuorumState | None:
         return None
     try:
         voters = data.get("currentVoters")
+        voted_directory = data.get("votedDirectoryId")
+        if voted_directory is not None and decode_uuid(str(voted_directory)) is None:
+            raise TypeError(f"votedDirectoryId {str(voted_directory)!r:.40} is no directory id")
         return QuorumState(
             data_version=read_integer(data["data_version"]),
             leader_id=read_integer(data["leaderId"]),
             leader_epoch=read_integer(data["leaderEpoch"]),
             voted_id=read_integer(data["votedId"]),
-            voted_directory_id=None if data.get("votedDirectoryId") is None else str(data["votedDirectoryId"]),
+            voted_directory_id=None if voted_directory is None else str(voted_directory),
             voters=None if voters is None else tuple(read_integer(voter["voterId"]) for voter in voters),
         )
     except (AttributeError, KeyError, TypeError) as error:

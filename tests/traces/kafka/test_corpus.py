@@ -281,6 +281,36 @@ def test_real_metadata_log_with_a_snapshot_beyond_it(copy: Path) -> None:
     assert ("snapshot_ids_within_log", "broker 100: __cluster_metadata-0") in violated(check(copy))
 
 
+def test_cut_snapshot_is_unread(copy: Path) -> None:
+    path = next((copy / "controller-100" / "__cluster_metadata-0").glob("*.checkpoint"))
+    path.write_bytes(path.read_bytes()[:-1])
+    found = check(copy)
+    assert [problem.path for problem in found.problems] == [path] and violated(found) == set()
+    undecided = {(c.check, c.subject) for c in found.checks if c.verdict == "unknown"}
+    assert ("snapshot_files_match_names", "broker 100: __cluster_metadata-0") in undecided
+
+
+def test_snapshot_without_its_footer(copy: Path) -> None:
+    path = next((copy / "controller-100" / "__cluster_metadata-0").glob("*.checkpoint"))
+    last = read_broker(copy / "controller-100").snapshots[0].batches[-1]
+    path.write_bytes(path.read_bytes()[: last.position])
+    assert violated(check(copy)) == {("snapshot_files_match_names", "broker 100: __cluster_metadata-0")}
+
+
+def test_two_quorum_leaders_in_one_epoch(copy: Path) -> None:
+    assert "one_quorum_leader_per_epoch" in {c.check for c in check(copy).checks if c.verdict == "holds"}
+    path = copy / "broker-2" / "__cluster_metadata-0" / "quorum-state"
+    path.write_text(path.read_text().replace('"leaderId":100', '"leaderId":101'))
+    assert violated(check(copy)) == {("one_quorum_leader_per_epoch", "__cluster_metadata-0")}
+
+
+def test_quorum_state_with_a_damaged_directory_id(copy: Path) -> None:
+    path = copy / "controller-100" / "__cluster_metadata-0" / "quorum-state"
+    path.write_text(path.read_text().replace("AAAA", "AA@A", 1))
+    found = check(copy)
+    assert [(p.kind, p.path) for p in found.problems] == [("bad-quorum-state", path)] and violated(found) == set()
+
+
 def test_single_broker_is_enough(copy: Path) -> None:
     found = check_brokers([read_broker(copy / "broker-1")])
     assert found.comparisons == () and found.verdict == "holds"

@@ -225,9 +225,8 @@ class TestFiles:
     def test_a_file_that_was_cut_inside_a_batch(self, tmp_path: Path) -> None:
         report = read(tmp_path, deciding(e2=snapshot_file(CREATED)[:-5]))
         found = only(report, FILES)
-        assert found.verdict == "violated" and "without a footer" in found.message
+        assert found.verdict == "unknown" and "could not be read" in found.message
         assert [each.kind for each in report.problems] == ["truncated-segment"] and report.bad_input
-        assert f"byte {report.problems[0].byte}" in found.where
 
     @pytest.mark.parametrize("content", [b"", batch(0, CREATED, epoch=1)])
     def test_a_file_without_a_header(self, tmp_path: Path, content: bytes) -> None:
@@ -256,7 +255,7 @@ class TestFiles:
         damaged = bytearray(snapshot_file(CREATED))
         damaged[-20] ^= 1
         report = read(tmp_path, deciding(e2=bytes(damaged)))
-        assert only(report, FILES).verdict == "violated" and report.bad_input
+        assert only(report, FILES).verdict == "unknown" and report.bad_input
 
 
 class TestContents:
