@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from fencepost.conformance.harness import find_harness
+from fencepost.conformance.plan import Plan
 from fencepost.conformance.stages import markdown, stages
 from fencepost.model.core.protocol import Protocol
 from fencepost.model.core.registration import Registration
@@ -84,8 +85,10 @@ def _actions(protocol: Protocol) -> Iterable[str]:
 
 def _verdict(registration: Registration, variant: str) -> str:
     harness = find_harness(registration.name)
-    breaks = {} if harness is None else harness.find_plan().breaks
-    return "violated" if variant in breaks else "holds, or not explored"
+    plan = Plan() if harness is None else harness.find_plan()
+    if variant in plan.breaks:
+        return "violated"
+    return "holds" if variant in (registration.protocol.default_variant, *plan.holds) else "not part of it"
 
 
 def _expected(registration: Registration) -> Iterable[str]:

@@ -72,6 +72,32 @@ def test_wrong_commands_are_noticed() -> None:
             parse(command)
 
 
+OTHER_OPTIONS = {
+    "benchmarks": {"--disk", "--ignore-prose", "--part", "--repeat", "--sample", "--seeds"},
+    "findings": {"--control", "--keep"},
+    "kafka-dump-log, kubectl": {"--cluster-metadata-decoder", "--prefix", "--print-data-log"},
+    "the page's own protocol": {"--max-epoch"},
+    "tests": {"--dist", "--nightly", "--random-seed", "--shard", "--strict"},
+}
+"""Options of other programs, by program."""
+
+
+def test_options_of_the_pages_exist() -> None:
+    known = set(re.findall(r"--[a-z][a-z-]+", app.generate_docs() + standalone.generate_docs()))
+    known |= {f"--{name.replace('_', '-')}" for each in REGISTRY for name in REGISTRY[each].protocol.constants}
+    known = known.union(*OTHER_OPTIONS.values())
+    unknown = {
+        (page.name, option)
+        for page in (*PAGES, ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md")
+        for option in re.findall(
+            r"(?<![\w-])--[a-z][a-z-]+",
+            re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL),
+        )
+        if option not in known
+    }
+    assert unknown == set() and "--mastre" not in known
+
+
 def shown(page: Path, beginning: str) -> tuple[list[str], list[str]]:
     """The words of a page's command, continued lines joined, and the lines that follow it."""
     (found,) = re.findall(
