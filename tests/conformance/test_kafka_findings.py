@@ -19,6 +19,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from fencepost.conformance.harness import held_to
 from fencepost.conformance.kafka.cluster.clients import Polled
 from fencepost.conformance.kafka.cluster.finding import (
     CONTROL,
@@ -34,6 +35,7 @@ from fencepost.conformance.kafka.cluster.observations import INVARIANTS, Invaria
 from fencepost.conformance.kafka.cluster.stage import Stage, Stored
 from fencepost.conformance.kafka.cluster.tiers import settings
 from fencepost.model.core.errors import BadInput
+from fencepost.model.core.registry import REGISTRY
 from fencepost.model.explore.result import Verdict
 from fencepost.traces.kafka.cluster import NODE_NAMES
 
@@ -141,6 +143,9 @@ def test_each_finding_has_its_title_on_its_page() -> None:
     pages = {page.stem: page.read_text("utf-8").splitlines()[0] for page in FINDINGS.glob("*.md")}
     del pages["index"]
     assert pages == {id_: f"# {finding}" for id_, finding in found.items() if id_ != "k14"}
+    for each in found.values():
+        # A variant of running brokers is in the conformance harness alone.
+        assert each.variant in {*REGISTRY[each.protocol].protocol.variants, *held_to(each.protocol).variants}
 
 
 @pytest.mark.parametrize(

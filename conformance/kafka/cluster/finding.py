@@ -2,11 +2,13 @@
 
 ``findings/*.toml`` has one file per finding. Its keys:
 
-- ``id``, ``title``, ``variant`` (the model's), ``about``, and ``control``, how its control run differs, if it has one;
+- ``id``, ``title``, ``about``; ``protocol`` and ``variant`` of the model that shows it; ``control``: how its control
+  run differs, if it has one;
 - ``lag_ms`` (``replica.lag.time.max.ms``), ``tiered``, and ``topic``, the topic of each step that names none;
 - ``trace``: steps. ``do`` names a function of ``finding_steps.py``, whose parameters are further keys. ``say`` is the
-  line that is reported afterwards. ``only`` limits a step to the ``fault`` or the ``control`` run, or to what came of
-  it up to now: ``acknowledged`` or ``refused`` (the producer's answer), ``violated`` or ``holds`` (the invariant);
+  line that is reported afterwards; ``topic`` may list several, with one step for each. ``only`` limits a step to the
+  ``fault`` or the ``control`` run, or to what came of it up to now: ``acknowledged`` or ``refused`` (the producer's
+  answer), ``violated`` or ``holds`` (the invariant);
 - ``invariant``: its ``name`` in ``observations.py``, its parameters, and how each verdict reads;
 - ``expected``: observations per run and topic; ``check``: what ``fencepost check`` reports of the copies.
 """
@@ -22,7 +24,7 @@ from pathlib import Path
 from typing import Any, Final, get_args, get_origin, get_type_hints
 
 from ....model.core.errors import BadInput
-from .finding_steps import APIS, STEPS
+from .finding_steps import APIS, STEPS, held_by
 from .observations import INVARIANTS, Invariant
 from .stage import PATIENCE_MS
 
@@ -79,6 +81,7 @@ class Finding:
 
     id: str
     title: str
+    protocol: str
     variant: str
     about: str
     control: str | None
@@ -116,10 +119,15 @@ def read_finding(text: str, where: str) -> Finding:
     try:
         data = tomllib.loads(text)
         topic = data.get("topic", "")
-        steps = [_read_step(each, topic, f"{where}: step {number}") for number, each in enumerate(data["trace"], 1)]
+        steps = [
+            step
+            for number, each in enumerate(data["trace"], 1)
+            for step in _read_steps(each, topic, f"{where}: step {number}")
+        ]
         found = Finding(
             id=data["id"],
             title=data["title"],
+            protocol=data["protocol"],
             variant=data["variant"],
             about=data["about"],
             control=data.get("control"),
@@ -144,10 +152,11 @@ def read_finding(text: str, where: str) -> Finding:
     return found
 
 
-def _read_step(data: dict[str, Any], topic: str, where: str) -> Step:
+def _read_steps(data: dict[str, Any], topic: str, where: str) -> list[Step]:
+    """One step, or one for each of its topics."""
     arguments = dict(data)
     do, say, only = arguments.pop("do"), arguments.pop("say", None), arguments.pop("only", None)
-    topic = arguments.pop("topic", topic)
+    topics = arguments.pop("topic", topic)
     if do not in STEPS:
         raise BadInput(f"no step is called {do!r}", where, _MEND)
     if only is not None and only not in CONDITIONS:
@@ -160,9 +169,8 @@ def _read_step(data: dict[str, Any], topic: str, where: str) -> Step:
     converted = {name: _converted(value, hints[name], f"{where}: {do}: {name}") for name, value in arguments.items()}
     if converted.get("api", "Fetch") not in APIS:
         raise BadInput(f"no API is called {converted['api']!r}", where, f"name one of {', '.join(APIS)}")
-    for text in (say, converted.get("client")):
-        _check_words(text, where)
-    return Step(do, converted, topic, say, only)
+    _check_words(say, where)
+    return [Step(do, converted, each, say, only) for each in (topics if isinstance(topics, list) else [topics])]
 
 
 def _converted(value: Any, hint: Any, where: str) -> Any:
@@ -228,8 +236,7 @@ def _check_run(finding: Finding, run: str, where: str) -> None:
         used = {*step.arguments.get("holds", ()), *(step.arguments.get(each) for each in ("hold", "other"))}
         if missing := used - held - {None}:
             raise BadInput(f"nothing is held as {sorted(missing)} in the {run} run", at, _MEND)
-        if step.do in ("hold", "hold_fetches", "hold_metadata", "refuse"):
-            held.add(step.arguments["name"])
+        held.update(held_by(step.do, step.arguments))
         if step.do == "observe" and step.topic == finding.topic and step.only in (None, run):
             judged = judged or step.arguments["moment"] == invariant.moment
         if not judged and (step.only in ("violated", "holds") or "{broken}" in (step.say or "")):

@@ -8,11 +8,11 @@ from __future__ import annotations
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ....traces.kafka.cluster import BROKER_IDS, RecordingError, wait_until
 from .clients import ClientError
-from .frames import API_NAMES, METADATA
+from .frames import API_NAMES, FETCH, METADATA
 from .tiers import TOPIC, Store
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from .stage import Stage
 
 APIS: Final = {name: number for number, name in API_NAMES.items()}
+PROTOCOLS: Final = ("classic", "consumer")
+"""Kafka has two implementations of its consumer."""
 _POLL: Final = 0.5
 """Seconds that one poll of several consumers lasts in all."""
 
@@ -103,17 +105,19 @@ def new_topic(
     run.stage.new_topic(run.topic, replicas, min_isr, more)
 
 
-def elect(run: FindingRun, order: list[int], by: int) -> None:
-    """Reassign the replicas in this order, and elect the first as the preferred leader, through broker `by`."""
+def elect(run: FindingRun, order: list[int], by: int, known_by: list[int] | None = None) -> None:
+    """Reassign the replicas in this order, and elect the first as the preferred leader, through broker `by`.
+
+    Then wait until the brokers of `known_by` have their roles.
+    """
     run.state = run.stage.elect(run.topic, order, by)
+    wait_role(run, known_by or [], run.state.leader_epoch)
 
 
 def elect_unclean(run: FindingRun, leader: int, by: int) -> None:
     """Elect a leader uncleanly through broker `by`, and wait until it knows; `leader` alone must be alive."""
     run.stage.clients.elect_unclean(run.address(by), run.topic)
-    wait_leader(run, leader)
-    assert run.state is not None
-    run.stage.wait_heard(leader, run.topic, run.state.leader_epoch)
+    wait_leader(run, leader, [leader])
 
 
 def reassign(run: FindingRun, order: list[int], by: int) -> None:
@@ -171,18 +175,30 @@ def mend_store(run: FindingRun, broker: int) -> None:
 
 def hold(run: FindingRun, name: str, at: int, api: str, client: str, responses: bool = False) -> None:
     """Hold the requests of one API from a client at a node, or the responses to them."""
-    client = client.format(topic=run.topic)
     run.holds[name] = run.stage.gate.hold(at, APIS[api], client, responses=responses)
 
 
-def hold_fetches(run: FindingRun, name: str, leader: int, follower: int) -> None:
-    """Hold a follower's fetches at a leader."""
-    run.holds[name] = run.stage.hold_fetches(leader, follower)
+def hold_fetches(run: FindingRun, leader: int, followers: list[int], wait: bool = False) -> None:
+    """Hold the followers' fetches at a leader, as ``2 at 1``, and perhaps wait until one of each is held."""
+    for follower in followers:
+        run.holds[f"{follower} at {leader}"] = run.stage.hold_fetches(leader, follower)
+    if wait:
+        wait_held(run, [f"{follower} at {leader}" for follower in followers])
 
 
-def hold_metadata(run: FindingRun, name: str, broker: int, responses: bool = False) -> None:
-    """Hold a broker's fetches of the metadata log, or the responses to them."""
+def hold_consumers(run: FindingRun, at: int, responses: bool = False) -> None:
+    """Hold the fetches of the topic's consumers at a broker, as ``classic at 1``; or the responses, as ``from 1``."""
+    for protocol in PROTOCOLS:
+        name = f"{protocol} {'from' if responses else 'at'} {at}"
+        run.holds[name] = run.stage.gate.hold(at, FETCH, f"{run.topic}-{protocol}", responses=responses)
+
+
+def hold_metadata(run: FindingRun, broker: int, responses: bool = False, wait: bool = False) -> None:
+    """Hold a broker's fetches of the metadata log, as ``metadata of 1``; or the responses, as ``records for 1``."""
+    name = f"records for {broker}" if responses else f"metadata of {broker}"
     run.holds[name] = run.stage.hold_metadata(broker, responses=responses)
+    if wait:
+        run.holds[name].wait()
 
 
 def refuse(run: FindingRun, name: str, at: int, client: str) -> None:
@@ -275,6 +291,13 @@ def produce(
                 run.seen.acknowledged[value] = offset
 
 
+def write(run: FindingRun, at: int, value: str, acks: str = "all") -> None:
+    """Send a record, wait for its offset, and report it."""
+    produce(run, at, [value], acks)
+    offset = run.seen.acknowledged[value]
+    run.tell(f"{run.topic}: a producer writes {value} with acks={acks} at {at}: NONE, offset {offset}")
+
+
 def open_consumers(
     run: FindingRun, at: list[int], protocols: list[str] | None = None, asks_end_of: str | None = None
 ) -> None:
@@ -345,7 +368,7 @@ def poll_until_held(run: FindingRun, holds: list[str]) -> None:
 
 def reach(run: FindingRun, brokers: list[int]) -> None:
     """Let the topic's consumers of both protocols reach these brokers alone."""
-    for protocol in ("classic", "consumer"):
+    for protocol in PROTOCOLS:
         for broker in BROKER_IDS:
             key = broker, f"{run.topic}-{protocol}"
             if broker in brokers and key in run.unreachable:
@@ -378,9 +401,10 @@ def request_metadata(run: FindingRun, broker: int) -> None:
 # -- waits ------------------------------------------------------------------------------------------------------------
 
 
-def wait_leader(run: FindingRun, leader: int) -> None:
-    """Wait until the controller has decided on a leader; -1 for none."""
+def wait_leader(run: FindingRun, leader: int, known_by: list[int] | None = None) -> None:
+    """Wait until the controller has decided on a leader, -1 for none, and these brokers have their roles."""
     run.state = run.stage.wait_decided(run.topic, leader)
+    wait_role(run, known_by or [], run.state.leader_epoch)
 
 
 def wait_isr(run: FindingRun, isr: list[int], epoch: int | None = None) -> None:
@@ -478,14 +502,30 @@ def tell(_: FindingRun) -> None:
     """Do nothing but report ``say``."""
 
 
+def held_by(do: str, arguments: dict[str, Any]) -> list[str]:
+    """Names of the holds that a step makes."""
+    at, side = arguments.get("at"), "from" if arguments.get("responses") else "at"
+    match do:
+        case "hold" | "refuse":
+            return [arguments["name"]]
+        case "hold_fetches":
+            return [f"{follower} at {arguments['leader']}" for follower in arguments["followers"]]
+        case "hold_consumers":
+            return [f"{protocol} {side} {at}" for protocol in PROTOCOLS]
+        case "hold_metadata":
+            return [f"{'records for' if side == 'from' else 'metadata of'} {arguments['broker']}"]
+    return []
+
+
 STEPS: Final[dict[str, Callable[..., None]]] = {
     step.__name__: step
     for step in (
-        new_topic, elect, elect_unclean, reassign, delete_before, start, start_brokers, shut_down, kill, pause, resume,
-        fail_store, mend_store, hold, hold_fetches, hold_metadata, refuse, release, wait_held, let_on, let_one,
-        let_fetches, let_until_isr, let_until_held, send, check_unanswered, await_answer, produce, open_consumers,
-        close_consumers, poll, read, read_all, poll_until_held, reach, request_metadata, wait_leader, wait_isr,
-        wait_in_isr, wait_role, wait_replayed, wait_ended, wait_logs, wait_stored, wait_followed, wait_segments,
-        wait_uploaded, wait_store_failed, wait_store_settled, sleep, observe, copy, tell,
+        new_topic, elect, elect_unclean, reassign, delete_before, start, start_brokers, shut_down, kill, pause,
+        resume, fail_store, mend_store, hold, hold_fetches, hold_consumers, hold_metadata, refuse, release, wait_held,
+        let_on, let_one, let_fetches, let_until_isr, let_until_held, send, check_unanswered, await_answer, produce,
+        write, open_consumers, close_consumers, poll, read, read_all, poll_until_held, reach, request_metadata,
+        wait_leader, wait_isr, wait_in_isr, wait_role, wait_replayed, wait_ended, wait_logs, wait_stored,
+        wait_followed, wait_segments, wait_uploaded, wait_store_failed, wait_store_settled, sleep, observe, copy,
+        tell,
     )
 }  # fmt: skip
