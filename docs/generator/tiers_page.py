@@ -45,8 +45,8 @@ def _marks(tree: ast.Module) -> Iterator[tuple[str, int]]:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _is_mark(node.func):
             called.add(node.func)
             values = (*node.args, *(word.value for word in node.keywords))
-            numbers = [each.value for each in values if isinstance(each, ast.Constant)]
-            yield node.func.attr, int(numbers[0]) if numbers else 0
+            numbers = [each.value for each in values if isinstance(each, ast.Constant) and isinstance(each.value, int)]
+            yield node.func.attr, numbers[0] if numbers else 0
         elif isinstance(node, ast.Attribute) and _is_mark(node) and node not in called:
             yield node.attr, 0
 

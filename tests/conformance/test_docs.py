@@ -6,6 +6,7 @@ import importlib
 import re
 import shlex
 import shutil
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -117,6 +118,18 @@ def test_readme_shows_output_of_its_command(beginning: str, fencepost: Fencepost
         start, _, rest = re.sub(r", [\d.]+ s$", ", ...", line).partition("...")
         numbers = re.findall(r'"\w+": [^,}]+', rest)
         assert any(each.startswith(start) and all(number in each for number in numbers) for each in printed), line
+
+
+def test_check_tutorial_runs_and_its_picture_is_up_to_date(
+    fencepost: Fencepost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = [fencepost(*shlex.split(each)[1:]) for each in commands(DOCS / "tutorials" / "check-a-cluster.md")]
+    assert [each.code for each in done] == [0, 0, 1]
+    picture = (DOCS / "images" / "check.svg").read_text(encoding="utf-8")
+    pictured = "".join(unescape(re.sub(r"<[^>]*>", " ", picture)).split())
+    unpictured = [word for word in done[-1].out.split() if "".join(word.split("kafka/failover/")) not in pictured]
+    assert unpictured == [], "run python docs/generator/screenshots.py"
 
 
 # The counterexamples of docs/findings.
