@@ -42,7 +42,7 @@ def blocks(page: str, language: str) -> list[str]:
 
 def commands(page: Path) -> list[str]:
     """The commands after a prompt, continued lines joined."""
-    found = re.findall(r"^\$ ((?:.*\\\n)*.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    found = re.findall(r"^ *\$ ((?:.*\\\n)*.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
     return [each.replace("\\\n", " ") for each in found]
 
 
