@@ -24,10 +24,11 @@ OLDER = "test_kafka_release.py"
 """The tests of another release."""
 HOLES = ("H1", "H2", "H3", "A1", "A2", "A3", "A4", "A5")
 """Of KIP-320's consumers, and of KIP-630."""
-REAL = ("test_kafka_findings.py", "test_kafka_carry.py")
+REAL = ("test_kafka_findings.py", "test_kafka_printed.py", "test_kafka_carry.py")
 """The tests of brokers that are processes."""
-FINDINGS = "test_finding_on_real_brokers"
-"""The test that executes each finding of ``conformance/kafka/cluster/findings/``."""
+FINDINGS = "test_kafka_findings.py"
+EXECUTES = "test_finding_on_real_brokers"
+"""The one of these tests that executes findings: all that have a page."""
 
 
 @dataclass(frozen=True)
@@ -118,9 +119,15 @@ def of_kafka() -> Iterator[tuple[str, str, set[str]]]:
                         r"(?<![a-z0-9])(tk\d+|[akvfhol]\d+)(?![a-z0-9])", node.name.replace("_", " ")
                     )
                 }
-                if node.name == FINDINGS:
-                    rows |= {each.id for each in all_findings().values()}
-                yield file.name, node.name, rows | set(re.findall(r"\b(TK\d+|[AKVFHOL]\d+)\b", " ".join(words)))
+                rows |= set(re.findall(r"\b(TK\d+|[AKVFHOL]\d+)\b", " ".join(words)))
+                if file.name == FINDINGS:
+                    rows = with_page() if node.name == EXECUTES else set()
+                yield file.name, node.name, rows
+
+
+def with_page() -> set[str]:
+    """Ids of the findings that have a page."""
+    return {each.id for id_, each in all_findings().items() if (ROOT / "docs" / "findings" / f"{id_}.md").exists()}
 
 
 def rows() -> dict[str, str]:
