@@ -64,6 +64,12 @@ def test_commands_of_a_page_can_be_typed(page: Path) -> None:
         parse(command)
 
 
+def test_links_of_the_readme_exist() -> None:
+    """The site's build checks the links of all other pages."""
+    targets = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", (ROOT / "README.md").read_text(encoding="utf-8"))
+    assert len(targets) > 20 and [each for each in targets if not (ROOT / each).exists()] == []
+
+
 def test_wrong_commands_are_noticed() -> None:
     found = [command for page in PAGES for command in commands(page)]
     assert sum(command.startswith("fencepost ") for command in found) >= 40

@@ -83,7 +83,7 @@ def test_every_block_of_the_tutorial_says_what_it_is() -> None:
     assert set(fences[::2]) == {"console", "python"} and set(fences[1::2]) == {""}
 
 
-def test_the_tutorials_row_is_an_update_that_is_explored_and_proved(fencepost: Fencepost, folder: Path) -> None:
+def test_row_of_the_tutorial_is_explored_and_proved(fencepost: Fencepost, folder: Path) -> None:
     path = folder / f"{NAME}.py"
     text, promises, rest = path.read_text().partition("# Promises: ")
     assert promises

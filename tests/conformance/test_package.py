@@ -66,7 +66,7 @@ def test_no_module_is_left_out() -> None:
     assert modules == folders, "a folder with modules and no __init__.py would not be installed"
 
 
-def test_every_pattern_of_data_matches_and_every_data_file_is_matched(setuptools_table: dict[str, Any]) -> None:
+def test_package_data_patterns_match_every_data_file(setuptools_table: dict[str, Any]) -> None:
     matched: set[PurePosixPath] = set()
     for package, patterns in setuptools_table["package-data"].items():
         folder = ROOT.joinpath(*package.split(".")[1:])
@@ -150,7 +150,7 @@ def calls_of(name: str) -> Iterator[tuple[str, ast.Call]]:
                 yield f"{path.relative_to(ROOT)}:{node.lineno}", node
 
 
-def test_whoever_lacks_something_says_so_by_the_word_that_ci_fails_by() -> None:
+def test_skips_for_a_missing_dependency_begin_with_absent() -> None:
     """``tiers.py`` tells a test that could not run from one that need not by how its reason begins."""
     found = 0
     for name in ("skip", "skipif", "importorskip"):
