@@ -41,11 +41,15 @@ class FindingResult:
 
     @property
     def verdict(self) -> Verdict:
-        """Whether the invariant held."""
+        """Whether the invariant held; unknown if no client got any answer."""
+        if not self.seen.has_outcome:
+            return Verdict.UNKNOWN
         return Verdict.VIOLATED if self.broken else Verdict.HOLDS
 
     def words(self) -> str:
         """The verdict in a sentence."""
+        if self.verdict is Verdict.UNKNOWN:
+            return "no client got an answer"
         invariant = self.finding.invariant
         text = invariant.violated if self.broken else invariant.holds
         return text.format_map(_words(self, self.finding.topic))

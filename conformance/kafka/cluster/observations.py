@@ -39,6 +39,11 @@ class TopicObservations:
     roles: dict[int, list[str]] = field(default_factory=dict)
     """By broker, the lines about the roles that it took; of the last moment."""
 
+    @property
+    def has_outcome(self) -> bool:
+        """Whether some client got an answer: without any, nothing can be judged."""
+        return bool(self.acknowledged or self.errors or self.thrown or any(self.read.values()))
+
     def skipped(self, leader: int, moment: str) -> dict[str, list[str]]:
         """Records of the leader's log below a consumer's last one that this consumer never got, by its name.
 
