@@ -189,7 +189,7 @@ def test_language_protocol_holds_and_its_unsafe_variant_breaks(capsys: pytest.Ca
     assert explore_lease(LEASE, "--liveness") == 0
     out = capsys.readouterr().out
     assert "lease fenced (replicas 2, max_epoch 2): holds" in out
-    assert "asked_is_granted under fair-grants: holds" in out
+    assert "request_is_granted under fair-grants: holds" in out
     assert "sometimes two_epochs_wrote: 0" not in out
     assert explore_lease(LEASE, "--variant", "trusting") == 1
     assert "violated: newest_epoch_wrote_last" in capsys.readouterr().out
@@ -201,9 +201,9 @@ def test_language_mistakes_have_the_errors_of_the_page(capsys: pytest.CaptureFix
     for guard, error in MISTAKES:
         protocol = LEASE + (
             "\n\n@lease.action(client=REPLICA)\ndef mistaken(k, s, client):\n"
-            f'    yield "asked", {guard}\n    yield s.update(epoch=0)\n'
+            f'    yield "requested", {guard}\n    yield s.update(epoch=0)\n'
         )
-        line = 1 + protocol[: protocol.rindex('yield "asked"')].count("\n")
+        line = 1 + protocol[: protocol.rindex('yield "requested"')].count("\n")
         assert explore_lease(protocol) == 2, guard
         err = capsys.readouterr().err
         assert err.startswith(f"fencepost: lease_of_the_page.py, line {line}: {error}"), (guard, err)
