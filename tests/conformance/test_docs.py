@@ -292,6 +292,18 @@ def test_pages_show_small_pictures_from_here_alone() -> None:
             assert not re.search(r"https?:|@import|url\((?!#)", picture), path.name
 
 
+def test_command_page_has_every_command_and_option(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(DOCS / "generator"))
+    page = importlib.import_module("cli_page").cli_page()
+    sections = re.findall(r"^#{2,3} (.*)$", page, re.MULTILINE)
+    assert {"fencepost explore", "fencepost check", "python -m fencepost.traces.standalone", "master", "worker"} <= set(
+        sections
+    )
+    assert len(sections) == len(set(sections)) and "Table of Contents" not in sections
+    for option in ("--max-states", "--way", "--until-idle", "--control", "--cores"):
+        assert f"`{option}" in page, option
+
+
 def test_protocol_page_has_every_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(DOCS / "generator"))
     protocol_page = importlib.import_module("protocol_page").protocol_page
