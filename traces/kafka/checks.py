@@ -14,6 +14,7 @@ from .controller_checks import (
     check_leader_in_isr,
     check_leaders_without_folder,
     check_quorum_leaders,
+    check_registered,
     check_topic_ids,
 )
 from .cross_checks import AGREEMENT, PartitionComparison, Replica, compare_replicas
@@ -136,6 +137,7 @@ def check_brokers(
     elections: list[UncleanElection] = []
     if ordered and image is None:
         checks.append(_no_controller_log(ordered))
+    checks += check_registered(ordered, image)
     others = find_other_topics(ordered, image)
     for key in sorted({key for broker in ordered for key in broker.partitions}):
         named = [broker for broker in ordered if key in broker.partitions]
@@ -169,7 +171,7 @@ def check_brokers(
             elections.extend(unclean)
             logs = {broker.label: broker.metadata for broker in holders}
             name = replicas[0][2].name
-            losses = check_committed_kept(same, image, logs, unclean, name, limits)
+            losses = check_committed_kept(same, image, logs, unclean, name, limits, stopped=in_order)
             proven = any(each.verdict == "violated" for each in losses)
             checks += [*losses, *check_unclean_elections(same, unclean, name, proven=proven)]
             checks.extend(check_epoch_caches(same, image, logs, name))

@@ -8,7 +8,8 @@ import numpy as np
 
 from ..text import counted
 from .divergence import first_difference
-from .statefiles import encode_uuid
+from .partition import METADATA_TOPIC
+from .statefiles import encode_uuid, nearly_equal
 from .verdicts import CheckResult, Verdict
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from .image import MetadataImage, PartitionState
     from .partition import PartitionFiles
 
+REGISTERED = "brokers_registered"
 _LOG = "the metadata log"
 
 
@@ -185,6 +187,7 @@ def check_topic_ids(
         expected, source = image.topics[topic].topic_id, _LOG
     seen = 0
     behind: CheckResult | None = None
+    damaged: CheckResult | None = None
     for label, _, files in replicas:
         if files.topic_id is None:
             continue
@@ -194,19 +197,44 @@ def check_topic_ids(
         elif files.topic_id != expected:
             message = f"{label} has topic id {encode_uuid(files.topic_id)}, {source} has {encode_uuid(expected)}"
             where = str(files.path / "partition.metadata")
+            if nearly_equal(files.topic_id, expected):
+                message += ": ids are random, and these are nearly equal, so one of the files is damaged"
+                damaged = damaged or CheckResult(name, "unknown", subject, message, where)
+                continue
             if own.get(label) != files.topic_id:
                 sure = image is None or source != _LOG or image.complete
                 return CheckResult(name, "violated" if sure else "unknown", subject, message, where)
             message += ": as in its own metadata log, so it was stopped when the topic was made anew, or copied before"
             behind = behind or CheckResult(name, "unknown", subject, message, where)
-    if behind is not None:
-        return behind
+    if damaged is not None or behind is not None:
+        return damaged or behind
     if expected is None:
         if image is None:
             # A ZooKeeper cluster before 2.8 has no topic ids, and nothing to compare.
             return CheckResult(name, "unknown", subject, "no replica has a topic id", informative=True)
         return CheckResult(name, "unknown", subject, "no replica names its topic id")
     return CheckResult(name, "holds", subject, f"{encode_uuid(expected)} on {seen} replicas")
+
+
+def check_registered(brokers: Sequence[BrokerFiles], image: MetadataImage | None) -> list[CheckResult]:
+    """Each node with partitions is registered: another node id is one that ``meta.properties`` has by damage.
+
+    Returns:
+        ``unknown`` for each node that the metadata log does not know. Empty if it knows all.
+    """
+    if image is None or not image.complete or not image.brokers:
+        return []
+    return [
+        CheckResult(
+            REGISTERED,
+            "unknown",
+            broker.label,
+            f"the metadata log registers no broker {broker.node_id}, and this directory has partitions of a broker",
+            str(broker.path / "meta.properties"),
+        )
+        for broker in brokers
+        if broker.node_id not in image.brokers and any(topic != METADATA_TOPIC for topic, _ in broker.partitions)
+    ]
 
 
 def check_assigned(subject: str, replicas: list[Replica], state: PartitionState) -> CheckResult:

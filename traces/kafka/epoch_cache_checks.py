@@ -118,6 +118,9 @@ def _own_epoch(
     if latest >= state.leader_epoch:
         return [CheckResult(OWN_EPOCH, "holds", subject, f"{label} has its leader epoch {state.leader_epoch}")]
     where = str(files.path / CACHE_FILE)
+    if files.epoch_cache is None:
+        message = f"{label} leads in epoch {state.leader_epoch}, and its {CACHE_FILE} is missing, empty or damaged"
+        return [CheckResult(OWN_EPOCH, "unknown", subject, message, where)]
     newest = "is empty" if latest < 0 else f"ends with epoch {latest}"
     message = f"{label} leads in epoch {state.leader_epoch}, and its epoch cache {newest}"
     stuck = [

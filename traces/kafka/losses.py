@@ -24,7 +24,7 @@ from .truncation import effective_epochs, prescribe
 from .verdicts import CheckResult
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Container, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -140,6 +140,8 @@ def check_committed_kept(
     elections: Sequence[UncleanElection],
     subject: str,
     limits: Limits,
+    *,
+    stopped: Container[str] = (),
 ) -> list[CheckResult]:
     """Every later leader has every record that is below the high watermark of a replica which holds it.
 
@@ -148,7 +150,8 @@ def check_committed_kept(
     if a leader of a still later epoch may hold the record after all, and for a record that the elected leader lacks
     without such a conflict. Offsets below a log start were deleted, holes inside a log were compacted.
 
-    ``image`` is the newest metadata log, ``own`` each broker's own by label, ``elections`` the unclean elections.
+    ``image`` is the newest metadata log, ``own`` each broker's own by label, ``elections`` the unclean elections,
+    ``stopped`` the labels of the brokers that were shut down cleanly.
     """
     if not replicas:
         return []
@@ -178,9 +181,7 @@ def check_committed_kept(
             assigned = state is None or node is None or node in state.replicas
             worst.append(replace(max(losses, key=lambda each: each.rank), assigned=assigned))
     results = [_lost(subject, loss, elections, limits) for loss in _nested(worst, elections)]
-    cut_off = _cut_off(replicas, state)
-    if cut_off is not None:
-        results.append(CheckResult(NAME, "violated", subject, cut_off))
+    results += _cut_off(replicas, state, subject, stopped)
     if results:
         return results
     if len(replicas) < 2:
@@ -222,18 +223,28 @@ def _nested(losses: Sequence[_Loss], elections: Sequence[UncleanElection]) -> li
     return [replace(loss, within=within.get(loss.label)) for loss in losses]
 
 
-def _cut_off(replicas: Sequence[Replica], state: PartitionState | None) -> str | None:
-    """A sentence if no replica at all reaches a high watermark; ``None`` if one does, or some log is not here."""
+def _cut_off(
+    replicas: Sequence[Replica], state: PartitionState | None, subject: str, stopped: Container[str]
+) -> list[CheckResult]:
+    """Report a high watermark that no replica's log reaches; nothing if a log does, or some log is not here.
+
+    A copy of a running broker may have a log of an earlier moment than the checkpoint beside it. So this is a loss only
+    of a broker in ``stopped``.
+    """
     if state is None or any(files.damaged for _, _, files in replicas):
-        return None
+        return []
     if not set(state.replicas) <= {node for _, node, _ in replicas}:
-        return None
+        return []
     label, _, most = max(replicas, key=lambda each: each[2].high_watermark or 0)
     end = max(files.log_end for _, _, files in replicas)
     if most.high_watermark is None or most.high_watermark <= end:
-        return None
+        return []
     lost = range_words(((end, most.high_watermark - 1),))
-    return f"{label} had committed up to {most.high_watermark}, and every log ends at {end} or before; lost: {lost}"
+    message = f"{label} had committed up to {most.high_watermark}, and every log ends at {end} or before; lost: {lost}"
+    if label in stopped:
+        return [CheckResult(NAME, "violated", subject, message)]
+    message += f"; no loss if {label} ran while its log was copied before its checkpoints"
+    return [CheckResult(NAME, "unknown", subject, message)]
 
 
 def _effective_latest(files: PartitionFiles) -> int:

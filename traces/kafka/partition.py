@@ -6,6 +6,7 @@ import re
 from array import array
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
+from uuid import UUID
 
 import numpy as np
 
@@ -27,11 +28,12 @@ from .statefiles import EpochEntry, encode_uuid, present, read_epoch_checkpoint,
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
-    from uuid import UUID
 
     from numpy.typing import NDArray
 
 METADATA_TOPIC = "__cluster_metadata"
+METADATA_TOPIC_ID = UUID(int=1)
+"""The topic id of every metadata log (``Uuid.METADATA_TOPIC_ID`` in Kafka)."""
 
 T = TypeVar("T")
 
@@ -358,11 +360,18 @@ def read_partition(
     batches, records = columns.result()
     # One line for a folder that cannot be listed, and none for each file in it.
     shut = any(problem.path == path and problem.kind == "unreadable" for problem in problems)
+    topic_id = None if shut else _optional(path / "partition.metadata", read_topic_id, problems)
+    if topic == METADATA_TOPIC and topic_id not in (None, METADATA_TOPIC_ID):
+        log = ProblemLog(path / "partition.metadata")
+        what = f"{topic_id} is not the topic id of every metadata log"
+        log.add("bad-topic-id", what, RESTORE_MEND)
+        problems.extend(log.result())
+        topic_id = None
     return PartitionFiles(
         topic,
         partition,
         path,
-        None if shut else _optional(path / "partition.metadata", read_topic_id, problems),
+        topic_id,
         tuple(segments),
         batches,
         records,
@@ -390,7 +399,8 @@ def _optional(path: Path, read: Callable[[Path, ProblemLog], T], problems: list[
     log = ProblemLog(path)
     result = read(path, log)
     problems.extend(log.result())
-    return result
+    # Half a file would contradict files that are whole.
+    return None if log.result() else result
 
 
 def _unfinished(path: Path) -> Problem:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from .statefiles import EpochEntry
 
 CACHE_FILE = "leader-epoch-checkpoint"
+LOG_START_FILE = "log-start-offset-checkpoint"
 CLEANER_FILE = "cleaner-offset-checkpoint"
 
 
@@ -49,6 +51,8 @@ def check_epoch_cache(files: PartitionFiles, subject: str, *, clean_shutdown: bo
     name = "epoch_cache_matches_batches"
     path = str(files.path / CACHE_FILE)
     expected = files.epoch_starts()
+    if any(problem.path.name == CACHE_FILE for problem in files.problems):
+        return CheckResult(name, "unknown", subject, f"{CACHE_FILE} could not be read whole", path)
     if files.epoch_cache is None:
         if files.damaged:
             return CheckResult(name, "unknown", subject, "part of the log could not be read", path)
@@ -56,10 +60,12 @@ def check_epoch_cache(files: PartitionFiles, subject: str, *, clean_shutdown: bo
             return CheckResult(name, "holds", subject, "no record has an epoch and there is no cache")
         message = f"there is no {CACHE_FILE}, or nothing in it, to compare with {len(expected)} epochs in the batches"
         return CheckResult(name, "unknown", subject, message, path)
-    if any(problem.path.name == CACHE_FILE for problem in files.problems):
-        return CheckResult(name, "unknown", subject, f"{CACHE_FILE} could not be read whole", path)
     mismatch = _cache_mismatch(files, expected)
     if mismatch is not None:
+        start = None if clean_shutdown else _unwritten_log_start(files)
+        if start is not None:
+            message = f"{mismatch}; the log may start at {start}, which {LOG_START_FILE} does not have yet"
+            return CheckResult(name, "unknown", subject, message, path)
         verdict: Verdict = "unknown" if files.damaged else "violated"
         reason = " (part of the log could not be read)" if files.damaged else ""
         return CheckResult(name, verdict, subject, mismatch + reason, path)
@@ -108,6 +114,25 @@ def _cache_mismatch(files: PartitionFiles, expected: tuple[EpochEntry, ...]) -> 
         if epoch not in known and start < end and not _empty(files, start, end):
             return f"the cache has epoch {epoch} from offset {start} on, no batch from there to {end} has it"
     return None
+
+
+def _unwritten_log_start(files: PartitionFiles) -> int | None:
+    """The log start that explains the cache, if no checkpoint has one; ``None`` if there is no such offset.
+
+    Kafka cuts the cache at a new log start at once, and writes the checkpoint of log starts once a minute. The first
+    entry then is that start, in the epoch of the batch there.
+    """
+    cache = files.epoch_cache
+    if not cache or files.log_start_checkpoint is not None:
+        return None
+    start = cache[0].start_offset
+    if not files.log_start < start < files.log_end or start > (files.high_watermark or start):
+        return None
+    row = int(np.searchsorted(files.batches.last_offset, start))
+    if int(files.batches.leader_epoch[row]) != cache[0].epoch:
+        return None
+    moved = replace(files, log_start_checkpoint=start)
+    return start if _cache_mismatch(moved, moved.epoch_starts()) is None else None
 
 
 def _empty(files: PartitionFiles, start: int, end: int) -> bool:

@@ -152,6 +152,8 @@ def read_snapshot(path: Path, snapshot: SnapshotId, limits: Limits) -> tuple[Sna
             valid = scan.end
     except OSError as error:
         log.add("unreadable", error.strerror or str(error), "make the file readable")
+    if size == 0 and not log.result():
+        log.add("empty-snapshot", "the file is empty", "copy the file from another controller", byte=0)
     problems = log.result()
     builder.image.complete = builder.image.complete and bool(content.batches) and not problems
     read = SnapshotFile(

@@ -108,6 +108,9 @@ def _entries(path: Path, problems: ProblemLog, fields: int, form: str) -> list[t
     lines = text.split("\n")
     if lines[-1] == "":
         lines.pop()
+    else:
+        # Half a number is a number.
+        problems.add("bad-checkpoint", "the file ends within a line", RESTORE_MEND, line=len(lines))
     if len(lines) < 2:
         problems.add(
             "bad-checkpoint", "a checkpoint begins with its version and its count", RESTORE_MEND, line=len(lines) + 1
@@ -217,6 +220,11 @@ def read_meta_properties(path: Path, problems: ProblemLog) -> MetaProperties:
     node_id = number("node.id")
     if node_id is None:
         node_id = number("broker.id")
+    if version == 1 and node_id is not None and not properties.get("cluster.id", ("", 0))[0]:
+        problems.add("bad-properties", "no cluster.id", RESTORE_MEND)
+    if version == 0 and "node.id" in properties:
+        what = "version 0 has a broker.id, and no node.id"
+        problems.add("bad-properties", what, RESTORE_MEND, line=properties["node.id"][1])
     if node_id is None:
         problems.add("bad-properties", "no node.id", "add the line node.id=N of this broker")
     cluster_id = properties.get("cluster.id", (None, 0))[0]
@@ -270,6 +278,9 @@ def read_topic_id(path: Path, problems: ProblemLog) -> UUID | None:
         return None
     for number, line in enumerate(text.split("\n"), start=1):
         key, _, value = line.partition(":")
+        if key.strip() == "version" and value.strip() != "0":
+            problems.add("bad-topic-id", f"version {value.strip()!r:.40}, only 0 is known", RESTORE_MEND, line=number)
+            return None
         if key.strip() != "topic_id":
             continue
         parsed = decode_uuid(value.strip())
@@ -288,6 +299,14 @@ def decode_uuid(text: str) -> UUID | None:
         return UUID(bytes=base64.b64decode(text + "==", altchars=b"-_", validate=True))
     except (binascii.Error, ValueError):
         return None
+
+
+def nearly_equal(one: UUID, other: UUID) -> bool:
+    """Whether two ids differ in so few bits that one of them is a damaged copy of the other.
+
+    Ids are random: two of them differ in 8 bits or fewer with a probability below 1e-26.
+    """
+    return 0 < (one.int ^ other.int).bit_count() <= 8
 
 
 def encode_uuid(value: UUID) -> str:

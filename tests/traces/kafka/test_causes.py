@@ -178,10 +178,16 @@ def _last_isr_member_has_lost_its_tail_and_leads(root: Path) -> list[Path]:
 @case("violated", "lost: offsets 5 to 9")
 def _no_log_reaches_the_high_watermark(root: Path) -> list[Path]:
     logs = {1: records((0, 5), hw=10), 2: records((0, 5)), 3: records((0, 5))}
-    return write_cluster(root, logs, Controller(1, 2, 3).topic(1, 2, 3))
+    return write_cluster(root, logs, Controller(1, 2, 3).topic(1, 2, 3), clean=(1, 2, 3))
 
 
 # -- live copies ------------------------------------------------------------------------------------------------------
+
+
+@case("unknown", "no loss if broker 1 ran while its log was copied before its checkpoints")
+def _logs_were_copied_before_checkpoints(root: Path) -> list[Path]:
+    logs = {1: records((0, 5), hw=10), 2: records((0, 5)), 3: records((0, 5))}
+    return write_cluster(root, logs, Controller(1, 2, 3).topic(1, 2, 3))
 
 
 @case("unknown")

@@ -227,10 +227,16 @@ class TestFiles:
         found = only(report, FILES)
         assert found.verdict == "unknown" and "could not be read" in found.message
         assert [each.kind for each in report.problems] == ["truncated-segment"] and report.bad_input
+        assert found.where == str(report.problems[0].path)
 
-    @pytest.mark.parametrize("content", [b"", batch(0, CREATED, epoch=1)])
-    def test_a_file_without_a_header(self, tmp_path: Path, content: bytes) -> None:
-        found = self.fault(tmp_path, content)
+    def test_empty_file_is_unknown(self, tmp_path: Path) -> None:
+        report = read(tmp_path, deciding(e2=b""))
+        assert [each.kind for each in report.problems] == ["empty-snapshot"]
+        assert only(report, FILES).verdict == "unknown"
+        assert not any(each.verdict == "violated" for each in report.checks)
+
+    def test_a_file_without_a_header(self, tmp_path: Path) -> None:
+        found = self.fault(tmp_path, batch(0, CREATED, epoch=1))
         assert found.verdict == "violated" and "does not begin with a snapshot header" in found.message
 
     def test_a_file_of_another_epoch(self, tmp_path: Path) -> None:

@@ -103,7 +103,9 @@ def test_meta_properties(tmp_path: Path) -> None:
         ("version=1\nnode.id=one\n", None, [("bad-properties", 2), ("bad-properties", None)]),
         ("version=9\nnode.id=1\n", 1, [("bad-properties", 1)]),
         ("node.id=1\n", 1, [("bad-properties", 1)]),
-        ("version=1\nnode.id=1\nrubbish\n", 1, [("bad-properties", 3)]),
+        ("version=1\nnode.id=1\nrubbish\n", 1, [("bad-properties", 3), ("bad-properties", None)]),
+        ("version=1\nnode.id=1\nclustes.id=x\n", 1, [("bad-properties", None)]),
+        ("version=0\nnode.id=1\ncluster.id=x\n", 1, [("bad-properties", 2)]),
     ],
 )
 def test_broken_meta_properties(
