@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing import active_children, get_context
 
 from ...model.core.registry import REGISTRY
@@ -69,7 +69,8 @@ def _found(group: Group, waiting: Future[list[Obligation]]) -> list[Obligation]:
     try:
         return waiting.result()
     except BrokenProcessPool:
-        lost = unknown("its process was ended from outside, as the system does where memory runs out")
+        why = "its process was ended from outside, as the system does where memory runs out"
+        lost = replace(unknown(why), unfinished=True)
         return [obligation_of(task, lost, 0.0) for task in group.tasks()]
 
 

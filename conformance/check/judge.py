@@ -55,11 +55,11 @@ def add_search(answer: Answer, searched: Sequence[Obligation]) -> Answer:
         for subject in [each.name.removesuffix(": reachable")]
         if each.verdict == "violated" and subject not in known
     )
-    # A reason without a budget means that there was nothing to search; its finding is in the report already.
+    # Without a limit reached there was nothing to search, or an answer that the report has already.
     undecided = tuple(
         f"{each.name}: the search did not finish: {each.detail}"
         for each in searched
-        if each.verdict == "unknown" and "--max-" in each.detail
+        if each.verdict == "unknown" and each.unfinished
     )
     answer = replace(answer, notes=(*answer.notes, *undecided))
     if not broken:

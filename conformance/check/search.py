@@ -63,6 +63,7 @@ class SearchAnswer:
         states: States that were visited.
         run: The search that found a run, of the variant or of a lossy one; None if none was found.
         merged: Whether equal logs are one in the run.
+        unfinished: Whether a limit of the search was reached before an answer.
     """
 
     verdict: Verdict
@@ -70,6 +71,7 @@ class SearchAnswer:
     states: int
     run: Reach | None = None
     merged: bool = False
+    unfinished: bool = False
 
 
 class Searches:
@@ -101,7 +103,7 @@ class Searches:
         earlier = earlier_variants(cluster, self.registration) if default else ()
         found = self.answer(target, earlier, lost=cluster.has_lost(*key))
         if found.run is None:
-            return Outcome(found.verdict, found.sentence, found.states, "states")
+            return Outcome(found.verdict, found.sentence, found.states, "states", unfinished=found.unfinished)
         logs = merge_equal(target) if found.merged else target
         ids = cluster.ids(*key, logs)
         sentence = found.sentence + _lossy_words(found.run, ids, self.protocol) + _merged_words(logs)
@@ -120,7 +122,7 @@ class Searches:
         if shape not in self._found:
             if self._spent >= self.limits.max_seconds:
                 reason = f"more than {self.limits.max_seconds:g} seconds of searching (--max-seconds)"
-                return SearchAnswer(Verdict.UNKNOWN, reason, 0)
+                return SearchAnswer(Verdict.UNKNOWN, reason, 0, unfinished=True)
             start = time.monotonic()
             self._states = 0
             self._found[shape] = self._search(target, earlier, lost)
@@ -155,7 +157,9 @@ class Searches:
         if found.verdict is Verdict.HOLDS:
             return self._reached(found, merged=False)
         reason = found.search.reason or f"no run ends in them within {found.bounds}"
-        return SearchAnswer(Verdict.UNKNOWN, f"not ruled out by the invariants; {reason}", self._states)
+        unfinished = found.verdict is Verdict.UNKNOWN
+        sentence = f"not ruled out by the invariants; {reason}"
+        return SearchAnswer(Verdict.UNKNOWN, sentence, self._states, unfinished=unfinished)
 
     def _search_unproved(self, target: Abstraction) -> SearchAnswer:
         """Search for a run of a variant without a proof: what it does not reach within the bounds, another must."""
@@ -166,7 +170,8 @@ class Searches:
         if found.verdict is Verdict.HOLDS:
             return self._reached(found, merged=False)
         if found.verdict is Verdict.UNKNOWN:
-            return SearchAnswer(Verdict.UNKNOWN, f"{self.variant}: {found.search.reason}", self._states)
+            sentence = f"{self.variant}: {found.search.reason}"
+            return SearchAnswer(Verdict.UNKNOWN, sentence, self._states, unfinished=True)
         cause = self._cause(f"no run of {self.variant} ends in these logs ({found.bounds})", target, target)
         return cause if cause.run is not None else replace(cause, verdict=Verdict.UNKNOWN)
 
@@ -236,12 +241,11 @@ class Searches:
         """Whether a run ends in the logs of each partition: the worst outcome, and whose it is."""
         outcomes = {key: self.reached(cluster, key) for key in keys}
         states = sum(outcome.count for outcome in outcomes.values())
-        for wanted in (Verdict.VIOLATED, Verdict.UNKNOWN, Verdict.HOLDS):
-            for key, outcome in outcomes.items():
-                if outcome.verdict is wanted:
-                    detail = outcome.detail if len(keys) == 1 else f"{_named(key)}: {outcome.detail}"
-                    return replace(outcome, detail=detail, count=states)
-        raise AssertionError("there is no partition to reach")
+        order = (Verdict.VIOLATED, Verdict.UNKNOWN, Verdict.HOLDS)
+        worst = min(keys, key=lambda key: (order.index(outcomes[key].verdict), not outcomes[key].unfinished))
+        outcome = outcomes[worst]
+        detail = outcome.detail if len(keys) == 1 else f"{_named(worst)}: {outcome.detail}"
+        return replace(outcome, detail=detail, count=states)
 
 
 def search_tasks(cluster: Cluster, group: str, searches: Searches, skip: Iterable[Key] = ()) -> list[Task]:

@@ -23,6 +23,8 @@ class Outcome:
     unit: str
     story: Story | None = None
     beside: Beside | None = None
+    unfinished: bool = False
+    """Whether a limit was reached before an answer."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,7 @@ def obligation_of(task: Task, outcome: Outcome, seconds: float) -> Obligation:
         story=outcome.story,
         beside=outcome.beside,
         optional=task.optional,
+        unfinished=outcome.unfinished,
     )
 
 

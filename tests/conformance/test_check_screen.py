@@ -128,8 +128,19 @@ def test_long_topic_is_folded_and_not_clipped(width: int) -> None:
     assert name in column.replace(" ", "")
 
 
-def search(verdict: str, detail: str) -> Obligation:
-    return Obligation("orders-0: reachable", "search", verdict, "holds", detail, 7, "states", 0.1, optional=True)  # type: ignore[arg-type]
+def search(verdict: str, detail: str, *, unfinished: bool = False) -> Obligation:
+    return Obligation(
+        "orders-0: reachable",
+        "search",
+        verdict,
+        "holds",
+        detail,
+        7,
+        "states",
+        0.1,
+        optional=True,
+        unfinished=unfinished,
+    )  # type: ignore[arg-type]
 
 
 HOLDS = Answer("holds", "1 partition")
@@ -137,9 +148,13 @@ LOST = Answer("violated", "1 problem", (Finding("violated", "orders-0", "it is l
 
 
 def test_unfinished_search_is_a_note_and_no_verdict() -> None:
-    answer = add_search(HOLDS, [search("unknown", "more than 7 states (--max-states)")])
+    answer = add_search(HOLDS, [search("unknown", "more than 7 states (--max-states)", unfinished=True)])
     assert answer.verdict == "holds"
     assert answer.notes == ("orders-0: reachable: the search did not finish: more than 7 states (--max-states)",)
+
+
+def test_topic_named_as_a_limit_is_no_unfinished_search() -> None:
+    assert add_search(HOLDS, [search("unknown", "the copies of --max-states-0 are not of one time")]).notes == ()
 
 
 def test_search_adds_a_violation() -> None:

@@ -34,6 +34,8 @@ class Obligation:
     text: str = ""
     beside: Beside | None = None
     optional: bool = False
+    unfinished: bool = False
+    """Whether a limit was reached before an answer."""
 
     def __post_init__(self) -> None:
         for verdict in (self.verdict, self.expected):
