@@ -180,7 +180,11 @@ def _follow(asked: Following, master: str, out: Path | None, said: set[Problem])
         for bug in batch.new:
             note(f"new: {bug}")
         if out is not None and batch.new:
-            write_mining(out, answer(), str(asked.asked.corpus))
+            try:
+                write_mining(out, answer(), str(asked.asked.corpus))
+            except (BadInput, OSError) as error:
+                # The report is written again at the end, and a failure then decides the exit code.
+                note(f"fencepost: warning: {error}; mining continues")
 
     return run_follow(asked, master, told)
 

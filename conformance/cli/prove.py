@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -128,10 +129,10 @@ def prove(
         if not run.results:
             raise BadInput("the proof has no obligation of these, so nothing is asked", "--conjunct", "name others")
     several = len({run.attached.proof.variant for run in runs}) < len(runs)
-    for run in runs:
-        _save(run, smt_out, several=several)
-    results = [each for run in runs for each in obligations(run)]
     files = ReportFiles()
+    for run in runs:
+        _save(run, smt_out, files, several=several)
+    results = [each for run in runs for each in obligations(run)]
     if junitxml is not None:
         files.write(junitxml, lambda: write_junit(junitxml, results, "fencepost prove"))
     for run in runs:
@@ -243,7 +244,7 @@ def _overall(runs: Sequence[ProofRun]) -> Verdict:
     return next((v for v in (Verdict.VIOLATED, Verdict.UNKNOWN) if v in verdicts), Verdict.HOLDS)
 
 
-def _save(run: ProofRun, folder: Path | None, *, several: bool) -> None:
+def _save(run: ProofRun, folder: Path | None, files: ReportFiles, *, several: bool) -> None:
     """Write all obligations into the folder named; with none named, those that stay unknown.
 
     ``several``: there are proofs of one variant, at other constants, which the names of their files say.
@@ -254,18 +255,12 @@ def _save(run: ProofRun, folder: Path | None, *, several: bool) -> None:
     if not kept:
         return
     target = folder or UNPROVED
-    try:
-        target.mkdir(exist_ok=True)
-    except OSError as error:
-        raise BadInput(
-            f"cannot make the folder: {error.strerror}", str(target), "name a folder in one that is there and writable"
-        ) from error
-    for result in kept:
-        path = target / f"{result.obligation.name}{at}.smt2"
-        write_text(path, result.obligation.smt)
-        if folder is None:
-            written(path)
-    if folder is not None:
+    texts = {target / f"{result.obligation.name}{at}.smt2": result.obligation.smt for result in kept}
+    if not files.write(target, lambda: target.mkdir(exist_ok=True), quiet=True):
+        return
+    quiet = folder is not None
+    done = [files.write(path, partial(write_text, path, text), quiet=quiet) for path, text in texts.items()]
+    if folder is not None and all(done):
         written(folder)
 
 

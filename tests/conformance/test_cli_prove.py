@@ -238,4 +238,5 @@ def test_a_protocol_without_a_proof_is_said_to_have_none(fencepost: Fencepost, m
 def test_a_folder_that_cannot_be_made(fencepost: Fencepost, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
     said = fencepost("prove", "fencing", "--action", "initial", "--smt-out", tmp_path / "file" / "smt")
-    assert "cannot make the folder" in said.complaint
+    assert said.code == 2 and "with no bound: holds" in said.out
+    assert f"fencepost: {tmp_path / 'file' / 'smt'}: cannot write: Not a directory; " in said.err
