@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection, Iterable, Iterator
-from contextlib import ExitStack
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -43,6 +44,16 @@ UNREADABLE: Final = (
     RuntimeError,
 )
 """The exceptions of PyArrow on a damaged file: a flipped bit in a footer leads to any of these."""
+
+
+@contextmanager
+def reading_parquet(refused: Callable[[Exception], BadInput]) -> Iterator[None]:
+    """Run calls of PyArrow alone: an exception of them means a damaged file, and is raised as ``refused`` makes it."""
+    try:
+        yield
+    except UNREADABLE as error:
+        raise refused(error) from error
+
 
 PART: Final = "part-{:05d}.parquet"
 """The name of a data file, by its number."""
@@ -202,17 +213,19 @@ class EventsFile:
         place = Place.of(path)
         self.path = place.where
         self.name = str(place)
-        try:
+        with reading_parquet(self._refused):
             # Plain reads, not a memory map: a file that is cut off meanwhile is then an error, and no signal.
             self._file = pq.ParquetFile(**place.source(), memory_map=False, page_checksum_verification=True)
-            self.header = self._header()
-            self.layout = CorpusLayout.of(self.header)
-            self._check_columns()
+            raw: bytes | None = (self._file.metadata.metadata or {}).get(METADATA_KEY)
+            # The names of an Arrow schema are a new list at each access, and there may be a hundred thousand.
+            names: list[str] = self._file.schema_arrow.names
+            types: list[pa.DataType] = self._file.schema_arrow.types
             self.groups: int = self._file.metadata.num_row_groups
             self.rows: int = self._file.metadata.num_rows
-            self.bounds = self._bounds()
-        except UNREADABLE as error:
-            raise self._refused(error) from error
+        self.header = self._header(raw)
+        self.layout = CorpusLayout.of(self.header)
+        self._check_columns(names, types)
+        self.bounds = self._bounds(names.index("trace"))
 
     def _bad(self, what: str, mend: str, where: str = "") -> BadInput:
         return BadInput(what, self.name + where, mend)
@@ -225,8 +238,7 @@ class EventsFile:
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
         return self._bad(f"no sound Parquet: {first.rstrip('.')}", "write the file anew, it is damaged", where)
 
-    def _header(self) -> CorpusHeader:
-        raw = (self._file.metadata.metadata or {}).get(METADATA_KEY)
+    def _header(self, raw: bytes | None) -> CorpusHeader:
         anew = "lay it out by fencepost ingest"
         if raw is None:
             raise self._bad("a Parquet file of another kind: it has no corpus header", anew)
@@ -242,42 +254,45 @@ class EventsFile:
         except ValueError as error:
             raise self._bad(f"its corpus header is wrong: {error}", "name what the model has") from error
 
-    def _check_columns(self) -> None:
-        found, wanted = self._file.schema_arrow, self.layout.schema
-        for field in wanted:
-            at = found.get_field_index(field.name)
-            if at < 0:
+    def _check_columns(self, names: Sequence[str], types: Sequence[pa.DataType]) -> None:
+        found = dict(zip(names, types, strict=True))
+        for field in self.layout.schema:
+            if field.name not in found:
                 raise self._bad(f"it has no column {field.name}", _MEND_SCHEMA)
-            if found.field(at).type != field.type:
-                told = f"its column {field.name} is of type {found.field(at).type}, not {field.type}"
+            if found[field.name] != field.type:
+                told = f"its column {field.name} is of type {found[field.name]}, not {field.type}"
                 raise self._bad(told, _MEND_SCHEMA)
-        # The names of an Arrow schema are a new list at each access, and there may be a hundred thousand.
-        names, known = found.names, set(wanted.names)
+        known = set(self.layout.schema.names)
         extra = [name for name in names if name not in known]
-        if extra or len(names) != len(known):
-            raise self._bad(
-                f"it has columns that its header does not give, {(extra or ['one twice'])[0]}", _MEND_SCHEMA
-            )
+        extra += [f"{name} twice" for name, count in Counter(names).items() if count > 1]
+        if extra:
+            raise self._bad(f"it has columns that its header does not give, {extra[0]}", _MEND_SCHEMA)
 
-    def _bounds(self) -> list[tuple[int, int]]:
-        """Raises BadInput where a trace is split, traces are not in order, or a row group is too large to be read."""
+    def _bounds(self, at: int) -> list[tuple[int, int]]:
+        """Raises BadInput where a trace is split, traces are not in order, or a row group is too large to be read.
+
+        ``at``: the number of the column of traces.
+        """
         bounds: list[tuple[int, int]] = []
-        at = self._file.schema_arrow.get_field_index("trace")
         for group in range(self.groups):
-            # Where a flipped bit gave the column another type, ``column`` ends the process. Reading a row raises.
-            next(self._file.iter_batches(1, row_groups=[group], columns=["trace"], use_threads=False), None)
-            found = self._file.metadata.row_group(group).column(at).statistics
-            if found is None or not found.has_min_max:
-                raise self._bad("it does not say which traces it has", _MEND_SCHEMA, f", row group {group}")
-            if bounds and found.min <= bounds[-1][1]:
-                told = f"trace {found.min} begins in an earlier row group, or traces are not sorted"
-                raise self._bad(told, _MEND_SCHEMA, f", row group {group}")
-            bounds.append((found.min, found.max))
-            rows = self._file.metadata.row_group(group).num_rows
-            if rows > (ROW_GROUP if found.min != found.max else LONGEST):
+            where = f", row group {group}"
+            with reading_parquet(self._refused):
+                # Where a flipped bit gave the column another type, ``column`` ends the process. Reading a row raises.
+                next(self._file.iter_batches(1, row_groups=[group], columns=["trace"], use_threads=False), None)
+                found = self._file.metadata.row_group(group).column(at).statistics
+                ends = (found.min, found.max) if found is not None and found.has_min_max else None
+                rows: int = self._file.metadata.row_group(group).num_rows
+            if ends is None or not all(type(end) is int for end in ends):
+                raise self._bad("it does not say which traces it has", _MEND_SCHEMA, where)
+            first, last = ends
+            if bounds and first <= bounds[-1][1]:
+                told = f"trace {first} begins in an earlier row group, or traces are not sorted"
+                raise self._bad(told, _MEND_SCHEMA, where)
+            bounds.append((first, last))
+            if rows > (ROW_GROUP if first != last else LONGEST):
                 # It would be read whole, and may be a few bytes of a run length on disk.
                 told = f"it has {rows:,} rows, and those of a corpus {ROW_GROUP:,}, or one trace of up to {LONGEST:,}"
-                raise self._bad(told, _MEND_SCHEMA, f", row group {group}")
+                raise self._bad(told, _MEND_SCHEMA, where)
         return bounds
 
     @property
@@ -296,10 +311,8 @@ class EventsFile:
         fixed = layout.fixed_columns
         names = [*fixed, *(layout.cell_columns[number] for number in numbers)]
         where = f", row group {group}"
-        try:
+        with reading_parquet(lambda error: self._refused(error, where)):
             table = self._file.read_row_group(group, columns=names, use_threads=False).combine_chunks()
-        except UNREADABLE as error:
-            raise self._refused(error, where) from error
         columns = [table.column(name) for name in names]
         for name, column in zip(fixed, columns, strict=False):
             if column.null_count:

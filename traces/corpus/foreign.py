@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from ...model.core.errors import BadInput
 from ...model.core.regular_file import NotRegularFileError, read_regular
-from .files import UNREADABLE, refuse_version
+from .files import reading_parquet, refuse_version
 from .layout import FORMAT, LOOK, METADATA_KEY, UNKNOWN, CorpusHeader, CorpusLayout
 from .manifest import MANIFEST
 from .place import arrow_source, shown_path
@@ -44,12 +44,14 @@ class ForeignFile:
         self.path = path
         self._columns = columns
         self.name = shown_path(path)
-        try:
+        with reading_parquet(self._unreadable):
             self._file = pq.ParquetFile(arrow_source(path), page_checksum_verification=True)
-            self.layout = CorpusLayout.of(self._header() or self._listed() or self._given(given))
-            self._check_columns()
-        except UNREADABLE as error:
-            raise self._unreadable(error) from error
+            raw: bytes | None = (self._file.metadata.metadata or {}).get(METADATA_KEY)
+            self._schema: pa.Schema = self._file.schema_arrow
+            self._names: list[str] = self._schema.names
+        header = None if raw is None else self._read(raw, "header", self.name)
+        self.layout = CorpusLayout.of(header or self._listed() or self._given(given))
+        self._check_columns()
 
     def _bad(self, what: str, mend: str = _MEND) -> BadInput:
         return BadInput(what, self.name, mend)
@@ -61,11 +63,6 @@ class ForeignFile:
             return self._bad(f"cannot be read: {os.strerror(error.errno)}", "name a file that you may read")
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
         return self._bad(f"no sound Parquet: {first.rstrip('.')}", "write the file anew, it is damaged")
-
-    def _header(self) -> CorpusHeader | None:
-        """That of the file itself."""
-        raw = (self._file.metadata.metadata or {}).get(METADATA_KEY)
-        return None if raw is None else self._read(raw, "header", self.name)
 
     def _listed(self) -> CorpusHeader | None:
         """That of the manifest beside it: programs that write Parquet anew drop what they do not know."""
@@ -104,17 +101,17 @@ class ForeignFile:
         return given
 
     def _check_columns(self) -> None:
-        schema = self._file.schema_arrow
+        schema, names = self._schema, self._names
         known = {self._own(name): name for name in self.layout.schema.names}
         variant = self.layout.header.variant
         for name, own in self._columns.items():
             if name not in self.layout.schema.names:
                 what = f"{variant} has no column {name}, which --column {name}={own} names"
                 raise self._bad(what, "write --column COLUMN=NAME with a column of the corpus layout")
-            if own not in schema.names:
+            if own not in names:
                 raise self._bad(f"it has no column {own}, which --column {name}={own} names", "name one that it has")
         for name in self.layout.fixed_columns:
-            if self._own(name) not in schema.names:
+            if self._own(name) not in names:
                 raise self._bad(f"it has no column {self._own(name)}", f"{_MEND}; --column {name}=NAME renames one")
         for field in schema:
             if field.name not in known:
@@ -122,7 +119,7 @@ class ForeignFile:
                 if field.name in self._columns:
                     what += f", as --column {field.name}={self._columns[field.name]} names another one"
                 raise self._bad(what)
-            if schema.names.count(field.name) > 1:
+            if names.count(field.name) > 1:
                 raise self._bad(f"it has the column {field.name} twice")
             kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
             named = known[field.name] == "action" and (pa.types.is_string(kind) or pa.types.is_large_string(kind))
@@ -144,7 +141,7 @@ class ForeignFile:
 
     def events(self) -> Iterator[pa.RecordBatch]:
         """The rows as they are ordered, in the layout's types. Raises BadInput as ``traces``."""
-        names = self._file.schema_arrow.names
+        names = self._names
         for batch in self._batches(names):
             columns = []
             for field in self.layout.schema:
@@ -161,10 +158,15 @@ class ForeignFile:
             yield pa.RecordBatch.from_arrays(columns, schema=self.layout.schema)
 
     def _batches(self, names: list[str]) -> Iterator[pa.RecordBatch]:
-        try:
-            yield from self._file.iter_batches(BATCH, columns=names, use_threads=False)
-        except UNREADABLE as error:
-            raise self._unreadable(error) from error
+        with reading_parquet(self._unreadable):
+            batches = iter(self._file.iter_batches(BATCH, columns=names, use_threads=False))
+        while True:
+            # What the caller does with a batch is not reading.
+            with reading_parquet(self._unreadable):
+                batch = next(batches, None)
+            if batch is None:
+                return
+            yield batch
 
     def _cast(self, column: pa.Array, field: pa.Field) -> pa.Array:
         if column.null_count and not field.nullable:

@@ -20,7 +20,7 @@ from fencepost.model.core.registry import PROTOCOLS
 from fencepost.model.core.regular_file import open_regular
 from fencepost.model.explore import Query
 from fencepost.model.explore.disk.manifest import Directory
-from fencepost.traces.corpus.files import open_events
+from fencepost.traces.corpus.files import EventsFile, open_events
 from fencepost.traces.corpus.foreign import ForeignFile
 from fencepost.traces.corpus.manifest import read_corpus
 from fencepost.traces.corpus.output import new_folder
@@ -209,3 +209,16 @@ def test_run_removes_what_a_killed_run_left(tmp_path: Path) -> None:
         for each in (running, killed):
             each.kill()
             each.wait()
+
+
+@pytest.mark.parametrize("place", ["_check_columns", "_bounds", "_header"])
+def test_own_fault_is_no_damaged_file(corpus: Path, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = next(corpus.glob("*.parquet"))
+    open_events(path).close()
+
+    def fail(*_: object) -> None:
+        raise ValueError("a fault of ours")
+
+    monkeypatch.setattr(EventsFile, place, fail)
+    with pytest.raises(ValueError, match="a fault of ours"):
+        open_events(path)
