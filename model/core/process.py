@@ -49,6 +49,13 @@ def load(place: str):  # type: ignore[no-untyped-def]  # the types would have to
         raise CannotStart(" ".join(f"{type(error).__name__}: {error}".split())) from error
 
 
+def report_uncaught(error: BaseException) -> int:
+    """Report an exception that ended a module of ``python -m``, and return its exit code."""
+    if isinstance(error, ImportError):
+        error = CannotStart(" ".join(f"{type(error).__name__}: {error}".split()))
+    return _report(error)
+
+
 def _report(error: BaseException) -> int:
     """Report an exception that reached the top in one line, and return its exit code."""
     if isinstance(error, KeyboardInterrupt):

@@ -221,3 +221,16 @@ def test_wrong_option_of_a_module_is_bad_input(module: str) -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("fencepost: ") and f"see python -m fencepost.{module}" in done.stderr
+
+
+@pytest.mark.parametrize("module", ["traces.standalone", "traces.kafka.record", "traces.bundled.archive"])
+def test_failed_import_of_a_module_is_no_verdict(module: str, tmp_path: Path) -> None:
+    (tmp_path / "cyclopts.py").write_text("raise ImportError('half of it is missing')\n")
+    paths = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    command = [sys.executable, "-m", f"fencepost.{module}", "--help"]
+    for path, code in ((os.environ.get("PYTHONPATH", ""), 0), (paths, 4)):
+        done = subprocess.run(
+            command, env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True, timeout=120
+        )
+        assert done.returncode == code
+    assert done.stderr.startswith("fencepost: cannot start: ImportError: half of it is missing; ")
