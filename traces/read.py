@@ -15,6 +15,7 @@ from typing import IO, Any, Final
 from ..model.core.errors import BadInput
 from ..model.core.protocol import LARGEST_CONSTANT, Protocol
 from ..model.core.registry import PROTOCOLS
+from .compressed import DAMAGED, open_decompressed
 from .format import FORMAT, VERSION, Trace, TraceEvent, TraceHeader
 from .vocabulary import Vocabulary, header_faults, shown
 
@@ -266,15 +267,20 @@ class Scan:
 
 
 def scan_trace(path: Path | str, protocols: Mapping[str, Protocol] = PROTOCOLS) -> Scan:
-    """Read a file as far as it can be read. Raises BadInput only where the file itself cannot be opened or read."""
+    """Read a file, which may be compressed, as far as it can be read.
+
+    Raises BadInput only if the file itself cannot be opened or read, or its compressed data is damaged.
+    """
     name = str(path)
+    shown_name = name if name.isprintable() else ascii(name)
     try:
-        with Path(path).open("rb") as stream:
+        with open_decompressed(Path(path)) as stream:
             reader = TraceReader(stream, name, protocols)
             events = tuple(reader)
+    except DAMAGED as error:
+        raise BadInput(f"the compressed data is damaged: {error}", shown_name, "copy the file again") from error
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
-        shown_name = name if name.isprintable() else ascii(name)
         raise BadInput(f"cannot be read: {why}", shown_name, "name a trace file that you may read") from error
     return Scan(reader.header, reader.vocabulary, events, tuple(reader.finish()))
 

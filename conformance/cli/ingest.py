@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -16,6 +17,7 @@ from ...model.core.registry import REGISTRY
 from ...traces.corpus.ingest import Ingested, Named, NothingIngested, files_below, ingest_files, ingest_traces
 from ...traces.corpus.layout import CorpusHeader
 from ...traces.corpus.logs import look_at, not_laid_out
+from ...traces.corpus.manifest import PLANTED, SOURCES
 from ...traces.corpus.output import refuse_taken
 from ...traces.corpus.place import shown_path
 from ...traces.corpus.relay import relay
@@ -200,15 +202,28 @@ def _ingested(
     if parquet:
         master = _master(master, parquet)
         with files_done("laying out") as told:
-            return relay(parquet, out, given, master, told, src, columns)
+            done = relay(parquet, out, given, master, told, src, columns)
+        return replace(done, problems=(*done.problems, *_left_out(src)))
     _refuse_columns(columns)
-    paths = files_below(src, "*.jsonl")
+    paths = [*files_below(src, "*.jsonl"), *files_below(src, "*.jsonl.gz")]
     if not paths:
         what = "the folder is empty" if not names else "the folder holds neither traces nor brokers' data nor Parquet"
         raise BadInput(what, shown_path(src), "name a folder with traces (*.jsonl) or brokers' data directories")
     master = _master(master, paths)
     with files_done("ingesting") as told:
         return ingest_files(src, paths, out, master, told)
+
+
+def _left_out(src: Path) -> list[BadInput]:
+    """The traces beside Parquet files: a corpus is made of either. Lists of a corpus are no traces."""
+    return [
+        BadInput(
+            "left out: a trace beside Parquet files", shown_path(path), "move it into another folder, and ingest that"
+        )
+        for pattern in ("*.jsonl", "*.jsonl.gz")
+        for path in files_below(src, pattern)
+        if path.name not in (SOURCES, PLANTED)
+    ]
 
 
 def _master(master: str | None, paths: Sequence[Path]) -> str:

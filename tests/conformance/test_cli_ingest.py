@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import shutil
 from collections.abc import Callable
@@ -175,3 +176,32 @@ def test_column_option_renames_columns(fencepost: Run, tmp_path: Path) -> None:
     assert said.code == 0 and (said.json["traces"], said.json["events"]) == (1, 2)
     assert fencepost("mine", tmp_path / "out", "--master", "serial").code == 0
     assert any("--column trace=NAME renames one" in line for line in fencepost(*run[:-1], tmp_path / "none").lines)
+
+
+def test_compressed_traces_are_ingested(fencepost: Run, runs: Path, tmp_path: Path) -> None:
+    for number, path in enumerate(sorted(runs.rglob("*.jsonl"))):
+        packed = tmp_path / "packed" / f"{number}.jsonl.gz"
+        packed.parent.mkdir(exist_ok=True)
+        packed.write_bytes(gzip.compress(path.read_bytes()))
+    plain = fencepost("ingest", runs, "--out", tmp_path / "a", "--json")
+    both = fencepost("ingest", tmp_path / "packed", "--out", tmp_path / "b", "--json")
+    assert both.code == 0
+    assert [both.json[each] for each in ("traces", "events")] == [plain.json[each] for each in ("traces", "events")]
+    packed.write_bytes(packed.read_bytes()[:-12])
+    cut = fencepost("ingest", tmp_path / "packed", "--out", tmp_path / "c", "--json")
+    assert cut.code == 2 and [each["where"] for each in cut.json["problems"]] == [str(packed)]
+
+
+def test_traces_beside_parquet_are_named(fencepost: Run, runs: Path, tmp_path: Path) -> None:
+    corpus = tmp_path / "corpus"
+    assert fencepost("ingest", runs, "--out", corpus).code == 0
+    assert fencepost("ingest", corpus, "--out", tmp_path / "again").code == 0
+    trace = next(runs.rglob("*.jsonl"))
+    (corpus / "more.jsonl").write_bytes(trace.read_bytes())
+    (corpus / "more.jsonl.gz").write_bytes(gzip.compress(trace.read_bytes()))
+    said = fencepost("ingest", corpus, "--out", tmp_path / "mixed", "--json")
+    assert said.code == 2
+    assert {each["where"] for each in said.json["problems"]} == {
+        str(corpus / "more.jsonl"),
+        str(corpus / "more.jsonl.gz"),
+    }

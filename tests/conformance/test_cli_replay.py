@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -166,6 +167,16 @@ def test_a_line_cut_off_is_named(fencepost: Fencepost, lost: Path) -> None:
     assert said.lines[0].startswith(f"fencepost: {lost}, line 9, column ")
     assert "(the file ends in the middle of this line)" in said.lines[0]
     assert said.json["explained"] == 7
+
+
+def test_damaged_gzip_is_bad_input(fencepost: Fencepost, lost: Path, tmp_path: Path) -> None:
+    packed = tmp_path / "trace.jsonl.gz"
+    data = gzip.compress(lost.read_bytes())
+    packed.write_bytes(data)
+    assert fencepost("replay", packed, "--json").json["verdict"] == fencepost("replay", lost, "--json").json["verdict"]
+    for damaged in (data[:-9], data[:40] + bytes([data[40] ^ 1]) + data[41:], data[:-5] + b"\0" + data[-4:]):
+        packed.write_bytes(damaged)
+        assert f"{packed}: the compressed data is damaged: " in fencepost("replay", packed).complaint
 
 
 def test_what_is_no_trace_file_gets_one_line(fencepost: Fencepost, lost: Path, tmp_path: Path) -> None:

@@ -140,7 +140,7 @@ def read_corpus(folder: Path | str) -> Corpus:
 def _no_corpus(place: Place, names: list[str]) -> BadInput:
     if not names:
         return BadInput("the folder is empty", str(place), ANEW)
-    if any(name.endswith(".jsonl") for name in names):
+    if any(name.endswith((".jsonl", ".jsonl.gz")) for name in names):
         what = "the folder holds traces, and no corpus"
     elif any((place / name / "meta.properties").size() is not None for name in names) or "meta.properties" in names:
         what = "the folder holds brokers' data, and no corpus"
@@ -270,7 +270,7 @@ def traces_beside(folder: Path | str, names: Iterable[str]) -> list[BadInput]:
             "it is JSON Lines, and no file of a corpus", str(place / name), "fencepost ingest makes a corpus of it"
         )
         for name in sorted(names)
-        if name.endswith(".jsonl") and not name.startswith(".") and name not in (SOURCES, PLANTED)
+        if name.endswith((".jsonl", ".jsonl.gz")) and not name.startswith(".") and name not in (SOURCES, PLANTED)
     ]
 
 
