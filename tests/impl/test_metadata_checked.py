@@ -113,7 +113,7 @@ def test_directories_of_running_controllers_are_in_order(seed: int, tmp_path: Pa
         CoverageFeedback(),
         SimulationCoverage(),
     )
-    assert ran.parted is None
+    assert ran.divergence is None
     up = [each for each in system.voters if each not in system.down]
     images = {each: told_of(system.controller(each).machine.image) for each in up}
     applied = {each: system.controller(each).quorum.replica for each in up}
