@@ -26,7 +26,6 @@ ENGINES = ("model/core", "model/interpret", "model/explore", "model/prove", "tra
 
 
 KAFKAS = {
-    "conformance/adapters/parts.py": "controller",
     "conformance/check/notes.py": "truncation",
     "conformance/kafka/cluster/quorum.py": "controller",
     "traces/kafka/checks.py": "controller",

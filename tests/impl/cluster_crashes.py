@@ -92,7 +92,7 @@ class Story:
         if controller is not None:
             try:
                 job(controller)
-            except self.rack.parts.controller.ControllerError:
+            except self.rack.parts.zk_controller.ControllerError:
                 demand(controller.stopped is None, f"controller: {controller.stopped}")
 
     def _elect(self, controller: Any, partition: TopicPartition) -> None:

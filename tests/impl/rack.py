@@ -49,7 +49,7 @@ class Parts:
     """What is run, of ``impl`` or of a patched copy of it."""
 
     replica: Any
-    controller: Any
+    zk_controller: Any
     log: Any
     offsets: Any
     producer: Any
@@ -160,7 +160,7 @@ class Rack:
         clock = net.clock.at(address)
         self.lives[address] += 1
         if address == CONTROLLER:
-            self.controller = self.parts.controller.Controller(net, clock, self.disks[address], retry=50)
+            self.controller = self.parts.zk_controller.Controller(net, clock, self.disks[address], retry=50)
             net.attach(self.controller)
         else:
             first = self.lives[address] << 32

@@ -66,7 +66,7 @@ def test_each_defect_is_found(name: str) -> None:
             except CrashFailure as failure:
                 cause = failure.__cause__
                 break
-        kinds = Violation, parts.log.LogError, parts.controller.ControllerError
+        kinds = Violation, parts.log.LogError, parts.zk_controller.ControllerError
         assert cause is not None, f"{STORIES} stories did not find it"
         assert isinstance(cause, kinds), f"an accident of the patch itself: {cause!r}"
     Story(seed).play()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
-from contextlib import suppress
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -68,15 +71,26 @@ def _cached(archive: Path, folder: Path) -> bool:
         with TemporaryFolder(".part-", folder.parent) as beside:
             part = beside / "unpacked"
             unpack(archive, part)
-            # Another process may have unpacked it in the meantime.
-            if not is_unpacked(archive, folder):
-                with suppress(FileNotFoundError):
-                    folder.rename(beside / "changed")
-                with suppress(OSError):
+            with _locked(folder.parent):
+                # Another process may have unpacked it in the meantime.
+                if not is_unpacked(archive, folder):
+                    with suppress(FileNotFoundError):
+                        folder.rename(beside / "changed")
                     part.rename(folder)
     except OSError:
         return False
     return is_unpacked(archive, folder)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Keep other processes from replacing files of a folder."""
+    lock = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
 
 
 def _unpacked_temporarily(archive: Path) -> Path:
