@@ -213,7 +213,9 @@ def read_broker(
         partitions[key] = files
         problems.extend(files.problems)
         if index in remote and topic == REMOTE_TOPIC:
-            remote[index].complete &= not files.damaged and files.log_start == 0
+            # A torn tail, or a log below its high watermark, lacks events that other replicas have acted on.
+            whole = not files.damaged and not files.torn and files.log_end >= (files.high_watermark or 0)
+            remote[index].complete &= whole and files.log_start == 0
         if builder and replayed:
             replayed.reach(files.log_end)
             image = builder.image

@@ -181,6 +181,11 @@ class PartitionFiles:
             for problem in self.problems
         )
 
+    @property
+    def torn(self) -> bool:
+        """Whether the log ends in a batch that is not whole."""
+        return any(problem.kind == "truncated-segment" and self._of_log(problem) for problem in self.problems)
+
     def _of_log(self, problem: Problem) -> bool:
         """Whether a problem is one of the folder or of a segment, and not of a file beside the segments."""
         return problem.path == self.path or (problem.path.suffix == ".log" and problem.path.parent == self.path)

@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING
 from ..text import counted
 from .one_time import doubted
 from .policies import tiered
+from .problems import ProblemLog
 from .remote_metadata import REMOTE_TOPIC, RemoteEvent, RemoteSegment, SegmentState, segments_of
 from .remote_store_checks import check_store
-from .statefiles import present
+from .replica_checks import LOG_START_FILE
+from .statefiles import present, read_offset_checkpoint, read_text
 from .unclean_elections import may_lose_committed
 from .verdicts import CheckResult, Verdict
 
@@ -286,10 +288,17 @@ def _no_gap(files: PartitionFiles, subject: str, told: _Told, leader: PartitionF
 
 
 def _log_start(files: PartitionFiles) -> int | None:
-    """The log start in the checkpoint: 0 where that has no entry of it (``LogManager.loadLog``)."""
+    """The log start in the checkpoint: 0 if it has no entry of the log (``LogManager.loadLog``).
+
+    ``None`` if the checkpoint is missing, empty or damaged.
+    """
     if files.log_start_checkpoint is not None:
         return files.log_start_checkpoint
-    return 0 if present(files.path.parent / "log-start-offset-checkpoint") else None
+    path = files.path.parent / LOG_START_FILE
+    log = ProblemLog(path)
+    text = read_text(path, log) if present(path) else None
+    read_offset_checkpoint(path, log)
+    return 0 if text and not log.result() else None
 
 
 def _covered(start: int, ranges: Sequence[tuple[int, int]]) -> int:

@@ -120,3 +120,22 @@ def test_flipped_bit_is_never_a_broken_invariant(cluster: Path) -> None:
             assert report.verdict == "unknown" and path in {each.path for each in report.problems}, name
         else:
             assert wrong <= READABLE, name
+
+
+TIERED = [
+    ("log-start-offset-checkpoint", lambda _: b""),
+    ("log-start-offset-checkpoint", lambda data: data[:-4]),
+    ("__remote_log_metadata-0/00000000000000000000.log", half),
+]
+
+
+@pytest.mark.parametrize(("name", "damage"), TIERED)
+def test_damage_of_tiered_storage_is_unknown(tmp_path: Path, name: str, damage: Callable[[bytes], bytes]) -> None:
+    home = stage(tmp_path, "tiered", "4-empty-follower")
+    nodes = sorted(each for each in home.iterdir() if (each / "meta.properties").exists())
+    assert file_answer(read_cluster("", nodes)).verdict == "holds"
+    for node in nodes:
+        path = node / name
+        if path.exists():
+            path.write_bytes(damage(path.read_bytes()))
+    assert file_answer(read_cluster("", nodes)).verdict == "unknown"
