@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ..checker import CheckResult
 from ..contradiction import Contradiction
@@ -18,6 +22,8 @@ from .truncation import because, cause_of
 K = EventKind
 SKEW: Final = 1000
 """Milliseconds by which the clocks of a client and of a broker may differ."""
+_FIRST: Final = 64
+_NO_TIME: Final = -(1 << 62)
 _LARGEST_SKEW: Final = 5000
 _QUARTER: Final = 15 * 60 * 1000
 _ZONES: Final = tuple(_QUARTER * quarter for quarter in range(-14 * 4, 12 * 4 + 1))
@@ -41,14 +47,15 @@ class AcknowledgedChecker:
         elections = unclean_elections(timeline, incarnations)
         acks = [each for each in timeline.observations if _is_acknowledged(each)]
         starts = [each for each in timeline.observations if is_leader_start(each)]
+        columns = _Columns.of(acks)
         found = []
         comparisons = 0
         certain = not acks or not starts or _zone_is_certain(acks, starts)
         for start in starts:
             assert start.log_end is not None
-            later = [each for each in acks if _is_later(start, each, 0)]
-            comparisons += len(later)
-            lost = [each for each in later if each.offset is not None and each.offset >= start.log_end]
+            later = columns.earlier(start, 0)
+            comparisons += int(np.count_nonzero(later))
+            lost = [acks[row] for row in np.flatnonzero(later & (columns.offset >= start.log_end))]
             if not lost:
                 continue
             first = min(lost, key=lambda each: (each.offset or 0, each.where))
@@ -90,11 +97,30 @@ def _is_acknowledged(seen: Observation) -> bool:
     return produced and seen.client is not None and seen.acks in (None, -1)
 
 
-def _is_later(start: Observation, ack: Observation, shift: int) -> bool:
-    """Whether a leader starts after an acknowledgement; ``shift`` is added to the client's time."""
-    if ack.leader_epoch is not None and start.leader_epoch is not None:
-        return start.leader_epoch > ack.leader_epoch
-    return ack.time is not None and start.time is not None and ack.time + shift + SKEW < start.time
+@dataclass(frozen=True)
+class _Columns:
+    """Acknowledgements as columns; -1 for an unknown epoch, and ``_NO_TIME`` for an unknown time."""
+
+    offset: NDArray[np.int64]
+    epoch: NDArray[np.int64]
+    time: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, acks: Sequence[Observation]) -> _Columns:
+        return cls(
+            np.array([each.offset for each in acks], np.int64),
+            np.array([-1 if each.leader_epoch is None else each.leader_epoch for each in acks], np.int64),
+            np.array([_NO_TIME if each.time is None else each.time for each in acks], np.int64),
+        )
+
+    def earlier(self, start: Observation, shift: int) -> NDArray[np.bool_]:
+        """Whether a leader starts after each acknowledgement; ``shift`` is added to the clients' times."""
+        by_time = np.zeros(len(self.time), np.bool_)
+        if start.time is not None:
+            by_time = (self.time != _NO_TIME) & (self.time + shift + SKEW < start.time)
+        if start.leader_epoch is None:
+            return by_time
+        return np.where(self.epoch >= 0, start.leader_epoch > self.epoch, by_time)
 
 
 def _zone_is_certain(acks: Sequence[Observation], starts: Sequence[Observation]) -> bool:
@@ -106,19 +132,24 @@ def _zone_is_certain(acks: Sequence[Observation], starts: Sequence[Observation])
 
 def _fits(acks: Sequence[Observation], starts: Sequence[Observation], shift: int) -> bool:
     """Whether each acknowledgement falls in the time of a leader, at or above its start, and none is lost."""
-    for ack in acks:
-        if ack.time is None or ack.offset is None:
-            continue
-        before = [each for each in starts if each.time is not None and each.time <= ack.time + shift + SKEW]
-        if not before:
+    timed = [each for each in acks if each.time is not None]
+    # Most shifts fail at the first acknowledgements.
+    return all(_all_fit(_Columns.of(part), starts, shift) for part in (timed[:_FIRST], timed[_FIRST:]) if part)
+
+
+def _all_fit(columns: _Columns, starts: Sequence[Observation], shift: int) -> bool:
+    times = columns.time + shift + SKEW
+    led = np.zeros(len(times), np.bool_)
+    bound = np.zeros(len(times), np.int64)
+    for start in starts:
+        assert start.log_end is not None
+        if np.any(columns.earlier(start, shift) & (columns.offset >= start.log_end)):
             return False
-        for start in starts:
-            assert start.log_end is not None
-            if start in before[-1:] and ack.offset < start.log_end:
-                return False
-            if _is_later(start, ack, shift) and ack.offset >= start.log_end:
-                return False
-    return True
+        if start.time is not None:
+            begun = start.time <= times
+            led |= begun
+            bound[begun] = start.log_end
+    return bool(np.all(led & (columns.offset >= bound)))
 
 
 def _skew_that_explains(
