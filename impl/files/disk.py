@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 class DiskFile:
-    """An open file; every write goes to the operating system at once, so that only a machine's crash loses it."""
+    """Open file without a buffer: only a crash of the machine loses its writes."""
 
     def __init__(self, descriptor: int, path: str) -> None:
         self._descriptor = descriptor
@@ -16,11 +16,11 @@ class DiskFile:
 
     @property
     def size(self) -> int:
-        """Bytes in the file. Kept here: a log asks at each append, and nobody else writes its files."""
+        """Size in bytes, cached: each append reads it, and only the log writes its files."""
         return self._size
 
     def append(self, data: bytes) -> int:
-        """Write at the end. A short write is carried on, so that a full disk ends as its ``OSError``."""
+        """Write at the end; retry after a short write, so a full disk raises ``OSError``."""
         start = self._size
         view = memoryview(data)
         while view:
@@ -30,7 +30,7 @@ class DiskFile:
         return start
 
     def pread(self, position: int, length: int) -> bytes:
-        """Bytes from ``position``; a signal may cut a read short, the end of the file ends it."""
+        """Read from ``position``; retry after a short read until the end of the file."""
         length = min(length, self._size - position)
         if length <= 0:
             return b""
@@ -53,16 +53,16 @@ class DiskFile:
         os.fsync(self._descriptor)
 
     def close(self) -> None:
-        """Close the descriptor; closing twice is closing once."""
+        """Close the descriptor; a second call does nothing."""
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
-            os.close(descriptor)  # on failure too it is given back
+            os.close(descriptor)  # releases the descriptor on failure too
 
 
 class DiskFiles:
-    """The folder ``root``, made where there is none.
+    """Files below the folder ``root``, created if missing.
 
-    ``root``'s own name in its parent folder is synced here, so that all below it can rely on it.
+    The constructor syncs the name of a new ``root`` in its parent folder: synced paths below rely on it.
     """
 
     def __init__(self, root: str | Path) -> None:

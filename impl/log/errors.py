@@ -1,10 +1,10 @@
-"""What goes wrong in a log: one line that says what, where (file and byte or line) and how to mend it."""
+"""Errors of a log: one line with the place (file and byte or line) and the fix."""
 
 from __future__ import annotations
 
 
 class LogError(Exception):
-    """Base of all errors of a log. ``str()`` is one line, ``WHERE: WHAT; MEND``."""
+    """Base of all errors of a log. ``str()`` is one line, ``WHERE: WHAT; HOW TO FIX IT``."""
 
     def __init__(self, what: str, where: str, mend: str) -> None:
         super().__init__(f"{where}: {what}; {mend}")
@@ -14,9 +14,10 @@ class LogError(Exception):
 
 
 class CorruptLog(LogError):
-    """Bytes that no crash explains: a file that was synced and is not as it was written.
+    """Corruption that no crash explains: a synced file differs from its writes.
 
-    ``path`` is the file, ``byte`` where in it (``None`` where the file as a whole is missing or unexpected).
+    ``path`` is the file and ``byte`` the position in it. ``byte`` is ``None`` if the whole file is missing or
+    unexpected.
     """
 
     def __init__(self, what: str, path: str, byte: int | None, mend: str) -> None:
@@ -26,7 +27,7 @@ class CorruptLog(LogError):
 
 
 class CorruptCheckpoint(LogError):
-    """A checkpoint file that does not parse. ``path`` is the file, ``line`` the line, from 1."""
+    """Checkpoint file that does not parse: ``path`` and ``line``, counted from 1."""
 
     def __init__(self, what: str, path: str, line: int, mend: str) -> None:
         super().__init__(what, f"{path}, line {line}", mend)
@@ -35,7 +36,7 @@ class CorruptCheckpoint(LogError):
 
 
 class CorruptBatch(LogError):
-    """Bytes that are no valid record batch. ``byte`` counts in the bytes that were given, or in the file."""
+    """Invalid record batch. ``byte`` is a position in the given bytes or in the file."""
 
     def __init__(self, what: str, byte: int = 0, path: str = "record batch") -> None:
         super().__init__(what, f"{path}, byte {byte}", "fetch the records again from a replica that has them")
@@ -44,14 +45,14 @@ class CorruptBatch(LogError):
 
 
 class InvalidAppend(LogError):
-    """Records that do not belong at the end of this log: nothing was written."""
+    """Records that do not continue this log; the log is unchanged."""
 
     def __init__(self, what: str, where: str, mend: str = "fetch from the log end offset") -> None:
         super().__init__(what, where, mend)
 
 
 class OffsetOutOfRange(LogError):
-    """An offset below the log start offset or above the log end offset (Kafka's OFFSET_OUT_OF_RANGE)."""
+    """Offset outside log start to log end (Kafka's OFFSET_OUT_OF_RANGE)."""
 
     def __init__(self, where: str, offset: int, log_start: int, end: int) -> None:
         super().__init__(
@@ -65,7 +66,8 @@ class OffsetOutOfRange(LogError):
 
 
 class LogOffline(LogError):
-    """A write, sync or rename has failed before: nobody knows what is on the disk, so nothing more is done to it.
+    """Log that is offline after a failed write, sync or rename.
 
-    Kafka takes the log directory offline (``LogDirFailureChannel``). Opening the log again recovers it.
+    The contents of the disk are unknown, so the log does nothing more to it. Kafka takes the log directory offline
+    (``LogDirFailureChannel``). Reopening the log recovers it.
     """

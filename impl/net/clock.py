@@ -1,4 +1,4 @@
-"""Clocks: one that a simulation moves, and the machine's own."""
+"""Clocks: simulated time and the machine's own."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ WALL_START = 1_538_352_000_000
 
 
 class SimulatedClock:
-    """Simulated time: it stands still until the simulation moves it, and never goes back.
+    """Simulated time: only the simulation advances it, and it never goes back.
 
-    All machines share ``now``. Time of day differs from one to the next: ``at(address)`` is the ``Clock`` of one
-    endpoint, and ``set_skew`` says by how much its time of day is off, at any moment and in either direction, as when a
-    clock is set. The clock itself is a ``Clock`` without skew.
+    All machines share ``now``, but each endpoint has its own time of day. ``at(address)`` returns the ``Clock`` of one
+    endpoint. ``set_skew`` changes its skew at any moment, forward or back, as when a clock is set. The simulated clock
+    itself is a ``Clock`` without skew.
     """
 
     def __init__(self) -> None:
@@ -26,26 +26,26 @@ class SimulatedClock:
         return self._now
 
     def wall(self, address: int | None = None) -> int:
-        """Milliseconds since 1970, as the endpoint at ``address`` has it; ``None`` for the true time."""
+        """Milliseconds since 1970 on the endpoint's clock; ``None`` means the true time."""
         skew = 0 if address is None else self._skews.get(address, 0)
         return WALL_START + self._now + skew
 
     def set_skew(self, address: int, milliseconds: int) -> None:
-        """Put the endpoint's time of day so far from the true one; ahead of it where positive."""
+        """Set the endpoint's clock skew in milliseconds; positive is ahead of true time."""
         self._skews[address] = milliseconds
 
     def at(self, address: int) -> EndpointClock:
-        """The clock to give to the endpoint at ``address``."""
+        """Return the clock of the endpoint at ``address``."""
         return EndpointClock(self, address)
 
     def advance(self, milliseconds: int) -> None:
-        """Let time pass. Raises ``ValueError`` for a negative number."""
+        """Advance the time. Raises ``ValueError`` for a negative number."""
         if milliseconds < 0:
             raise ValueError(f"simulated clock: {milliseconds} ms would go back; give a number from 0 on")
         self._now += milliseconds
 
     def advance_to(self, moment: int) -> None:
-        """Let time pass up to ``moment``; nothing where that is past."""
+        """Advance the time to ``moment``, or do nothing if it is past."""
         if moment > self._now:
             self._now = moment
 
@@ -58,7 +58,7 @@ class EndpointClock:
     address: int
 
     def now(self) -> int:
-        """Milliseconds since the simulation began: the same for all."""
+        """Milliseconds since the simulation began, equal on all endpoints."""
         return self.clock.now()
 
     def wall(self) -> int:
@@ -67,7 +67,7 @@ class EndpointClock:
 
 
 class RealClock:
-    """A ``Clock``: the machine's."""
+    """The machine's clocks as a ``Clock``."""
 
     def now(self) -> int:
         """Milliseconds of the monotonic clock."""

@@ -1,4 +1,4 @@
-"""What every host of endpoints has: who is up, and when they want to be woken."""
+"""Registry of running endpoints and their deadlines, shared by all hosts."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ from .interface import Endpoint
 
 
 class NetworkError(Exception):
-    """A host was asked for something that cannot be. ``str()`` is one line, ``WHERE: WHAT; HOW TO MEND``."""
+    """Invalid call of a host. ``str()`` is one line, ``WHERE: WHAT; HOW TO FIX IT``."""
 
 
 class BudgetExceeded(NetworkError):
-    """What was waited for has not happened within the budget of events or milliseconds."""
+    """Wait that exceeded its budget of events or milliseconds."""
 
 
 class Host:
-    """The endpoints that are up, by address, in the order in which they came up."""
+    """Running endpoints by address, in the order of their start."""
 
     def __init__(self) -> None:
         self._endpoints: dict[int, Endpoint] = {}
-        # An endpoint's deadline can only change while it runs, so nobody else is asked again after an event.
+        # Only a running endpoint can change its deadline, so after an event the host queries that endpoint alone.
         self._deadlines: dict[int, int | None] = {}
 
     def attach(self, endpoint: Endpoint) -> None:
-        """Bring an endpoint up: from now on it gets messages and is woken.
+        """Start an endpoint: from now on it receives messages and wakes at its deadline.
 
-        Raises ``NetworkError`` where another one has its address.
+        Raises ``NetworkError`` if its address is in use.
         """
         address = endpoint.address
         if address in self._endpoints:
@@ -33,10 +33,10 @@ class Host:
         self._deadlines[address] = endpoint.deadline()
 
     def detach(self, address: int) -> Endpoint:
-        """Take an endpoint down: it is not woken, and messages that arrive for it vanish. Gives the endpoint.
+        """Stop the endpoint at ``address`` and return it.
 
-        Messages that it has sent still arrive, and what is on its way to it reaches the next one at its address.
-        Raises ``NetworkError`` where none is up.
+        It no longer wakes, and messages that arrive for it are lost. Messages that it has sent still arrive. Messages
+        in flight to it reach the next endpoint at its address. Raises ``NetworkError`` if no endpoint is up.
         """
         endpoint = self.endpoint(address)
         del self._endpoints[address]
@@ -48,19 +48,19 @@ class Host:
         return address in self._endpoints
 
     def endpoint(self, address: int) -> Endpoint:
-        """The endpoint that is up at ``address``. Raises ``NetworkError`` where none is."""
+        """Return the endpoint at ``address``. Raises ``NetworkError`` if none is up."""
         try:
             return self._endpoints[address]
         except KeyError:
             raise NetworkError(f"address {address}: no endpoint is up here; attach one first") from None
 
     def refresh(self) -> None:
-        """Ask every endpoint for its deadline, after someone other than the host has called one."""
+        """Query every endpoint's deadline, after a caller other than the host ran one."""
         for address, endpoint in self._endpoints.items():
             self._deadlines[address] = endpoint.deadline()
 
     def _next_wake(self) -> tuple[int, int] | None:
-        """``(deadline, address)`` of the endpoint that is to be woken next; of several, the one that came up first."""
+        """Return the earliest ``(deadline, address)``; the first endpoint started wins ties."""
         first: int | None = None
         found = 0
         for address, deadline in self._deadlines.items():
@@ -74,6 +74,6 @@ class Host:
         self._asked(address, endpoint)
 
     def _asked(self, address: int, endpoint: Endpoint) -> None:
-        """Note the deadline of an endpoint that has just run, unless it was taken down meanwhile."""
+        """Record the deadline of an endpoint that has just run, unless it was detached."""
         if self._endpoints.get(address) is endpoint:
             self._deadlines[address] = endpoint.deadline()
