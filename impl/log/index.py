@@ -1,8 +1,8 @@
-"""The sparse offset index of a segment (``OffsetIndex`` in Kafka): entries of relative offset int32, position int32.
+"""Sparse offset index of a segment (``OffsetIndex`` in Kafka).
 
-An entry is the last offset of a batch, relative to the segment's base, and the byte that the batch begins at. It is a
-hint to where a search may begin: it is never synced before its segment is full, and is rebuilt from the segment
-wherever it may have been lost.
+An entry has two int32: the last offset of a batch, relative to the segment's base, and the batch's first byte. The
+index is a hint where a search may begin. It is never synced before its segment is full, and recovery rebuilds it
+from the segment wherever it may be lost.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ENTRY = struct.Struct(">ii")
 
 
 class OffsetIndex:
-    """The index in ``file``, and the same in memory: 8 bytes for about 4 KiB of log."""
+    """Index in ``file`` with a copy in memory: 8 bytes for about 4 KiB of log."""
 
     def __init__(self, file: File, base_offset: int) -> None:
         self._file = file
@@ -33,15 +33,18 @@ class OffsetIndex:
 
     @property
     def path(self) -> str:
-        """The path of the file."""
+        """Path of the index file."""
         return self._file.path
 
     def content(self) -> bytes:
-        """All bytes of the file."""
+        """Read all bytes of the file."""
         return self._file.pread(0, self._file.size)
 
     def load(self, log_bytes: int) -> bool:
-        """Read the file; gives whether it can be of a segment of ``log_bytes``: whole entries, both numbers rise."""
+        """Load the file and return whether it fits a segment of ``log_bytes``.
+
+        It fits if its entries are whole, both numbers rise, and all positions are in the segment.
+        """
         data = self._file.pread(0, self._file.size)
         if len(data) % ENTRY_BYTES:
             return False
@@ -60,40 +63,40 @@ class OffsetIndex:
         self._positions.append(position)
 
     def floor(self, offset: int) -> tuple[int, int]:
-        """The last entry at or before ``offset``: its batch's last offset, and the byte that the batch begins at.
+        """Find the last entry at or before ``offset``.
 
-        ``(-1, 0)`` if there is none.
+        Returns the last offset of its batch and the batch's first byte, or ``(-1, 0)`` without such an entry.
         """
-        # An entry has its batch's last offset, so the batch of the entry for exactly this offset holds it.
+        # An entry has its batch's last offset, so an entry for exactly this offset belongs to the batch with it.
         slot = bisect_right(self._offsets, offset - self._base)
         return (self._offsets[slot - 1] + self._base, self._positions[slot - 1]) if slot else (-1, 0)
 
     def byte_of(self, position: int) -> int:
-        """The byte in this file of the entry for the batch at byte ``position``."""
+        """Return the byte in this file of the entry for the batch at ``position``."""
         return bisect_left(self._positions, position) * ENTRY_BYTES
 
     def last_position(self) -> int:
-        """The byte of the last entry's batch, 0 if there is none."""
+        """Return the first byte of the last entry's batch, or 0 without entries."""
         return self._positions[-1] if self._positions else 0
 
     def before(self, position: int) -> int:
-        """The byte of the last entry's batch that begins before byte ``position``, 0 if there is none."""
+        """Return the first byte of the last indexed batch before ``position``, or 0."""
         slot = bisect_left(self._positions, position)
         return self._positions[slot - 1] if slot else 0
 
     def truncate_to(self, position: int) -> None:
-        """Drop the entries for batches at byte ``position`` and after."""
+        """Drop the entries of batches at byte ``position`` and after."""
         kept = bisect_left(self._positions, position)
         del self._offsets[kept:], self._positions[kept:]
         self._file.truncate(kept * ENTRY_BYTES)
 
     def clear(self) -> None:
-        """Drop everything, what the file holds too."""
+        """Drop all entries, in memory and in the file."""
         del self._offsets[:], self._positions[:]
         self._file.truncate(0)
 
     def fsync(self) -> None:
-        """Make the entries survive a crash."""
+        """Sync the file, so that its entries survive a crash."""
         self._file.fsync()
 
     def close(self) -> None:
@@ -102,6 +105,6 @@ class OffsetIndex:
 
 
 def entries_of(data: bytes, base_offset: int) -> Iterator[tuple[int, int]]:
-    """The entries in the bytes of an index: a batch's last offset, and the byte that it begins at."""
+    """Yield the entries of an index: a batch's last offset and its first byte."""
     for relative, position in _ENTRY.iter_unpack(data[: len(data) // ENTRY_BYTES * ENTRY_BYTES]):
         yield base_offset + relative, position

@@ -1,7 +1,7 @@
-"""How a node meets the world: a transport to send by, and a clock. Files are in ``files``.
+"""Interfaces between a node and its host: transport and clock. Files are in ``files``.
 
-A node does no waiting of its own. Its host hands it each message that arrives (``receive``), asks when it next wants
-to be woken (``deadline``), and wakes it (``wake``). The simulation is one host; sockets and real time are another.
+A node never blocks. Its host delivers each message (``receive``), queries its next deadline (``deadline``), and wakes
+it then (``wake``). The simulation is one host; sockets and real time are another.
 """
 
 from __future__ import annotations
@@ -12,37 +12,38 @@ from ..wire.messages import Envelope
 
 
 class Transport(Protocol):
-    """Sends messages. They may be lost, late, repeated or out of order, and nobody is told.
+    """Unreliable transport: it loses, delays, repeats or reorders messages silently.
 
-    That includes answers to an endpoint's former life: one that starts anew must not use correlation ids again.
+    Responses to an earlier incarnation of an endpoint may also arrive. A restarted endpoint must not reuse
+    correlation ids.
     """
 
     def send(self, envelope: Envelope) -> None:
-        """Hand a message over; returns at once."""
+        """Send a message without blocking."""
 
 
 class Clock(Protocol):
-    """Monotonic time, and time of day."""
+    """Monotonic time and time of day."""
 
     def now(self) -> int:
-        """Milliseconds since some moment; never falls."""
+        """Milliseconds since an arbitrary moment; never decreases."""
 
     def wall(self) -> int:
         """Milliseconds since 1970, for record timestamps."""
 
 
 class Endpoint(Protocol):
-    """What has an address on the network: a broker, the controller, a client."""
+    """Addressable node on the network: a broker, the controller or a client."""
 
     @property
     def address(self) -> int:
-        """Brokers have their node id from 0 on; the controller and clients have negative numbers."""
+        """Node id from 0 for brokers; negative for the controller and clients."""
 
     def receive(self, envelope: Envelope) -> None:
-        """A message has arrived."""
+        """Process an arrived message."""
 
     def deadline(self) -> int | None:
-        """When it wants to be woken next, in the clock's milliseconds; ``None`` for not at all."""
+        """Return the next wake-up in the clock's milliseconds, or ``None`` for never."""
 
     def wake(self) -> None:
-        """Do everything whose time has come."""
+        """Run all work that is due."""

@@ -1,7 +1,7 @@
-"""The object store, through fsspec: a folder by default, anything else that fsspec knows by its URL.
+"""Object store, through fsspec: a folder by default, or any URL that fsspec supports.
 
-What is in it is known from the metadata log alone: no listing is ever asked for, so that one that is late, or cached,
-changes nothing. A segment is some objects that have its id in their names, and nothing is written to an object twice.
+The metadata log alone lists the contents. The store never requests a listing, so a late or cached one changes nothing.
+A segment is several objects with its id in their names. Objects are never rewritten.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from .errors import RemoteStorageError
 from .filesystem import DurableFileSystem
 
 CHUNK = 8 << 20
-"""Bytes that are written at once; S3 takes parts from 5 MiB on."""
+"""Bytes per write; S3 accepts parts from 5 MiB."""
 
 
 @dataclass(slots=True)
 class StoreCounts:
-    """What was asked of the store since it was opened."""
+    """Numbers of requests, bytes and failures since the store was opened."""
 
     puts: int = 0
     gets: int = 0
@@ -37,14 +37,14 @@ class StoreCounts:
 
     @property
     def requests(self) -> int:
-        """All of them."""
+        """Number of requests of all kinds."""
         return self.puts + self.gets + self.deletes
 
 
 class RemoteStore:
-    """Objects by their names below ``root`` of a file system of fsspec's. Every failure is a ``RemoteStorageError``.
+    """Named objects below ``root`` of an fsspec file system.
 
-    May be asked from several threads at once where the file system may.
+    Every failure is a ``RemoteStorageError``. The store is thread-safe if its file system is.
     """
 
     def __init__(self, filesystem: Any, root: str) -> None:
@@ -54,19 +54,20 @@ class RemoteStore:
 
     @classmethod
     def in_files(cls, files: Files, root: str = "") -> RemoteStore:
-        """A folder of ``files``: real or simulated."""
+        """Return a store in a folder of ``files``, real or simulated."""
         return cls(DurableFileSystem(files), root)
 
     @classmethod
     def at(cls, url: str | Path, **options: Any) -> RemoteStore:
-        """The store at a folder's path or a URL. ``options`` are the file system's (for S3 ``client_kwargs`` ...).
+        """Open the store at a folder's path or a URL.
 
-        Raises ``RemoteStorageError`` where fsspec has nothing for the URL.
+        ``options`` go to the file system (for S3 ``client_kwargs`` ...). Raises ``RemoteStorageError`` if fsspec
+        does not support the URL.
         """
         parts = urlsplit(str(url))
         if parts.scheme in ("", "file"):
             return cls.in_files(DiskFiles(parts.path))
-        # Each broker its own, and no listing of what was there is kept: s3fs would answer ``info`` by it.
+        # One file system per broker, without a cache of listings: s3fs would answer ``info`` from it.
         options = {"use_listings_cache": False, "skip_instance_cache": True, **options}
         try:
             filesystem, root = url_to_fs(str(url), **options)
@@ -83,9 +84,9 @@ class RemoteStore:
         return RemoteStorageError(f"{what} failed: {type(error).__name__}: {error}".replace("\n", " "), self._at(name))
 
     def put(self, name: str, chunks: Iterable[bytes]) -> tuple[int, int]:
-        """Write an object; gives its size and CRC-32C. It is durable on return.
+        """Write an object and return its size and CRC-32C. It is durable on return.
 
-        Where it fails there may be a part of it: ``size`` tells.
+        After a failure, a part of it may exist; ``size`` reports how much.
         """
         crc = size = 0
         self.counts.puts += 1
@@ -106,7 +107,7 @@ class RemoteStore:
         return size, crc
 
     def get(self, name: str, start: int | None = None, end: int | None = None) -> bytes:
-        """Bytes of an object: from ``start`` up to ``end``, all by default; fewer where it ends."""
+        """Read an object from ``start`` up to ``end``; all by default, fewer at its end."""
         self.counts.gets += 1
         try:
             data = self._fs.cat_file(self._at(name), start=start, end=end)
@@ -116,7 +117,7 @@ class RemoteStore:
         return bytes(data)
 
     def size(self, name: str) -> int:
-        """How many bytes an object has, -1 where there is none."""
+        """Return the size of an object in bytes, or -1 if it does not exist."""
         self.counts.gets += 1
         try:
             return int(self._fs.info(self._at(name))["size"])
@@ -126,7 +127,7 @@ class RemoteStore:
             raise self._failed("looking at", name, error) from error
 
     def delete(self, name: str) -> None:
-        """Remove an object; nothing where there is none."""
+        """Remove an object, if it exists."""
         self.counts.deletes += 1
         try:
             self._fs.rm_file(self._at(name))
