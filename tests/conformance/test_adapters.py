@@ -56,7 +56,7 @@ def driven(protocol: str, examples: int, seed: int, *, disk: bool = False) -> Co
 LOCKSTEP = sorted(name for name in REGISTRY if (harness := find_harness(name)) is not None and harness.over_impl)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("protocol", LOCKSTEP)
 def test_they_conform_in_memory(protocol: str) -> None:
     found = driven(protocol, EXAMPLES.get(protocol, 75), 320)
@@ -72,7 +72,7 @@ def test_they_conform_in_memory(protocol: str) -> None:
     assert not asked & never
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("protocol", LOCKSTEP)
 def test_they_conform_on_disk(protocol: str) -> None:
     found = driven(protocol, 6, 321, disk=True)
@@ -89,7 +89,7 @@ def test_a_protocol_that_is_not_implemented_is_refused() -> None:
         over_impl("paxos", None, disk=False)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("constants", "option"),
     [({"lag_expires": 0}, "--lag-expires"), ({"late_responses": 1}, "--late-responses"), ({"observers": 3}, "--obs")],
@@ -100,7 +100,7 @@ def test_a_quorum_refuses_constants_with_which_it_cannot_be_driven(constants: di
         adapter.reset(PROTOCOLS["snapshots"].check_constants(constants), 0)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("observers", [0, 1])
 def test_a_smaller_quorum_and_one_with_an_observer_conform(observers: int) -> None:
     adapter = over_impl("snapshots", None, disk=False)

@@ -60,7 +60,7 @@ def test_the_command_says_what_it_does_not_know(fencepost: Fencepost) -> None:
     assert fencepost("mutants", "--protocol", "fencing", *one).code == 3
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [

@@ -52,7 +52,7 @@ ALONE = {"fencing": ["kip-320"], "compaction": ["kip-280-safe"]}
 
 
 # By day ``fencepost check`` proves that of truncation and the first of snapshots, beside these tests (tox -e check).
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "chosen", ["fencing", *(pytest.param(each, marks=pytest.mark.nightly) for each in ("compaction", ""))]
 )
@@ -202,7 +202,7 @@ def test_cores_are_written_for_ones_own_proof_and_used(
     assert 2 * effort[0] < effort[1]
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [

@@ -73,7 +73,7 @@ def simulated(at: str, *drop: str) -> Simulated:
     return simulate(running(at, *drop), compaction.traced(VARIANT), constants_of(compaction, at), RELATION)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("at", "happens"),
     [
@@ -104,7 +104,7 @@ def test_a_follower_may_end_where_nothing_is() -> None:
     assert {STATED[kind] for kind in simulated(LOGS).kinds} == {"CR1", "CR3"}
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "guard",
     [*DROPPED, *(pytest.param(guard, marks=pytest.mark.nightly(seconds=30)) for guard in DROPPED_BY_NIGHT)],

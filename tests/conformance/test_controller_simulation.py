@@ -67,7 +67,7 @@ def simulated(at: str, *drop: str) -> Simulated:
     return simulate(running(at, *drop), controller.traced("kip-631-safe"), constants_of(controller, at), RELATION)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("at", "happens"),
     [
@@ -100,7 +100,7 @@ def test_the_other_differences_are_found_too() -> None:
     assert {STATED[kind] for kind in found} >= {"I15", "I17"}
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "guard",
     [*DROPPED, *(pytest.param(guard, marks=pytest.mark.nightly(seconds=100)) for guard in DROPPED_BY_NIGHT)],

@@ -150,7 +150,7 @@ COUNTEREXAMPLES = {
 STEP = re.compile(r" +[1-9]\d*  \w+\(|BROKEN: ")
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("page", COUNTEREXAMPLES)
 def test_counterexample_of_a_finding_is_printed(
     page: str, fencepost: Fencepost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -68,7 +68,7 @@ def fates(rows: Iterable[Row]) -> list[tuple[Fate, Killer | None]]:
 # Of impl/.
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("events", [50, pytest.param(SimulationPlan.events, marks=pytest.mark.nightly(seconds=60))])
 @pytest.mark.parametrize("protocol", PLANS)
 def test_a_recorded_run_of_a_free_system_comes_out_the_same(
@@ -162,7 +162,7 @@ def test_planted_mutants_become_what_they_are() -> None:
     assert told in summary(found) and summary(found).endswith("62 % of 8 not equivalent are killed")
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("does", "ended"), [("sleep", "hung"), ("work", "exit code 0")])
 def test_who_sleeps_for_ever_has_hung_and_who_works_has_not(
     monkeypatch: pytest.MonkeyPatch, does: str, ended: str
@@ -183,7 +183,7 @@ def test_who_sleeps_for_ever_has_hung_and_who_works_has_not(
     os.close(out)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("do", "seconds", "told"), [("record", 2, "answer"), ("judge", 2, "ended"), ("record", 0, "ended")]
 )
@@ -216,14 +216,17 @@ def test_an_argument_for_what_is_killed_is_refuted() -> None:
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("part", range(3))
-def test_thirty_drawn_mutants_are_judged(fencepost: Fencepost, random_seed: int, part: int) -> None:
-    """Ten of each of three protocols, which are drawn too."""
+def test_drawn_mutants_are_judged(
+    fencepost: Fencepost, random_seed: int, part: int, pytestconfig: pytest.Config
+) -> None:
+    """Judge mutants of three sampled protocols: three of each in the quick tier, ten in the nightly tier."""
+    count = 10 if pytestconfig.option.nightly else 3
     driven = [name for name in REGISTRY if (harness := find_harness(name)) is not None and harness.drives]
     protocol = Random(random_seed).sample(sorted(driven), 3)[part]
     seed = (random_seed + part) % (1 << 31)
-    of = ("mutants", "--impl", "--protocol", protocol, "--generated", 10, "--seed", seed)
+    of = ("mutants", "--impl", "--protocol", protocol, "--generated", count, "--seed", seed)
     said = fencepost(*of, "--cpu", "2s", "--json").json
-    assert said["seed"] == seed and len(said["rows"]) == 10 and said["lines"] > 200
+    assert said["seed"] == seed and len(said["rows"]) == count and said["lines"] > 200
     for row in said["rows"]:
         assert (row["fate"] == "killed") is (row["by"] is not None), row
         assert row["why"] and row["diff"].startswith(f"--- a/{row['file']}"), row

@@ -91,7 +91,7 @@ def test_a_tombstone_waits_where_there_is_nothing_to_clean() -> None:
     assert driven((*DELETED[:5], GOES)) == (None, [])
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("name", "at"),
     [

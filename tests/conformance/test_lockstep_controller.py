@@ -219,7 +219,7 @@ SHOWN: dict[str, tuple[ModelStep, ...]] = {
 """By defect a run in which the last step shows it."""
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", sorted(SHOWN))
 def test_a_defect_of_controllers_or_brokers_parts_them_from_the_model(long: Space, name: str) -> None:
     assert driven(long, *SHOWN[name])[0] is None
@@ -229,7 +229,7 @@ def test_a_defect_of_controllers_or_brokers_parts_them_from_the_model(long: Spac
         assert driven(long, *SHOWN[name], parts=parts)[0] is not None
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("variant", "at"), [("kip-631-safe", "1/1/1/5/1/0/0/1"), ("isr-changes", "2/1/2/3/1/1/0/1")])
 def test_they_conform_where_nothing_is_there_at_first_and_where_brokers_are_fenced_by_changes(
     variant: str, at: str

@@ -47,7 +47,7 @@ DEFECTS = [
 ]
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("protocol", "variant"), VARIANTS)
 @pytest.mark.parametrize("draw", ["hypothesis", "random"])
 def test_the_model_conforms_to_itself_with_every_fault(protocol: str, variant: str, draw: Drawing) -> None:
@@ -60,7 +60,7 @@ def test_the_model_conforms_to_itself_with_every_fault(protocol: str, variant: s
     assert found.coverage.unseen(found.space) == ()
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("defect", "variant", "sort", "words"), DEFECTS, ids=[row[0].__name__ for row in DEFECTS])
 def test_a_planted_defect_is_found_named_and_made_small(
     defect: type[ModelAdapter], variant: str, sort: Sort, words: str
@@ -86,7 +86,7 @@ def test_a_defect_that_random_runs_find_is_made_as_small() -> None:
     assert last is not None and last[0] in ("follower_fetch", "leader_write") and len(found.failure.tries) <= 8
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", [3, 4, 5])
 def test_what_hypothesis_does_not_shrink_is_minimal_too(seed: int) -> None:
     """How the matrix judges defects: by the first run that shows one, made small by delta debugging alone."""

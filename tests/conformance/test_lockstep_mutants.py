@@ -43,7 +43,7 @@ def alone() -> dict[Pair, int]:
     return counts
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("guard", GUARDS)
 def test_a_dropped_guard_is_caught_where_a_system_could_show_it(guard: str) -> None:
     action, _, name = guard.partition(".")

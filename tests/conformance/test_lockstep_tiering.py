@@ -103,14 +103,14 @@ def test_a_deposed_leader_that_waits_for_its_isr_hears_of_the_controller_that_it
     assert driven(*steps, lost=3) == (None, [])
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ["transactions", "switches", "expires"])
 def test_what_no_broker_has_is_refused(name: str) -> None:
     with closing(over_impl("tiering", disk=False)) as adapter, pytest.raises(BadInput, match=f"{name} is 1"):
         adapter.reset(stepped_at("tiering", {name: 1}), 1)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "name",
     [

@@ -50,7 +50,7 @@ def test_each_is_named_once_and_those_of_kafka_name_its_issue() -> None:
     assert known <= issues
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", IN_STEP)
 def test_it_is_killed(name: str) -> None:
     row = judge().row(BY_NAME[name])
@@ -61,7 +61,7 @@ def test_it_is_killed(name: str) -> None:
     assert row.cell("replay").outcome in (Outcome.KILLED, Outcome.EQUIVALENT)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("protocol", "name"), RUNNING)
 def test_it_is_found_running_freely(protocol: str, name: str) -> None:
     """By the divergence as it is found; that it becomes small is seen by night."""

@@ -88,7 +88,7 @@ def judged(protocol: str, rungs: Sequence[str] = (), names: Iterable[str] | None
     return list(model_rows(Explorer(traced, rungs), which, arguments, OfSurvivors(protocol)))
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("protocol", JUDGED)
 def test_every_mutant_is_pinned_and_accounted_for(protocol: str) -> None:
     traced = PROTOCOLS[protocol].traced()
@@ -104,7 +104,7 @@ def test_every_mutant_is_pinned_and_accounted_for(protocol: str) -> None:
     assert unknown_names(traced, arguments) == []
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "name",
     [
@@ -123,7 +123,7 @@ def test_snapshots_that_survive_differ_as_is_argued(name: str) -> None:
     assert line(row) == pins("snapshots")[name]
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "name",
     [
@@ -200,7 +200,7 @@ def test_sample_of_the_matrix_is_the_pinned_one(protocol: str) -> None:
     check_rows(protocol, sorted(pins(protocol), key=lambda name: crc32(name.encode()))[:SAMPLE])
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("part", EIGHTHS)
 @pytest.mark.parametrize("protocol", JUDGED)
 def test_nothing_that_is_killed_is_implied(protocol: str, part: int) -> None:
@@ -218,7 +218,7 @@ def test_nothing_that_is_killed_is_implied(protocol: str, part: int) -> None:
             assert Relation.UNKNOWN in relations or (Relation.FEWER in relations and missed), mutant.name
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("name", "outcome", "detail"),
     [
@@ -357,7 +357,7 @@ class Rash:
         return Cell(outcome, relation=self.relation)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("name", "has", "relations"),
     [

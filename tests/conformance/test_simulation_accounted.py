@@ -154,7 +154,7 @@ OF_BROKERS = {
 }
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("protocol", "name"), OF_BROKERS)
 def test_a_broker_that_leaves_files_behind_is_found(protocol: str, name: str) -> None:
     patch, word = OF_BROKERS[protocol, name]
@@ -165,7 +165,7 @@ def test_a_broker_that_leaves_files_behind_is_found(protocol: str, name: str) ->
     assert word in found.headline
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", OF_A_QUORUM)
 def test_a_quorum_that_leaves_something_undone_is_found(name: str) -> None:
     patch, word = OF_A_QUORUM[name]
@@ -174,7 +174,7 @@ def test_a_quorum_that_leaves_something_undone_is_found(name: str) -> None:
     assert word in found.headline
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", OF_A_CLUSTER)
 def test_a_cluster_that_leaves_something_undone_is_found(name: str) -> None:
     patch, word = OF_A_CLUSTER[name]

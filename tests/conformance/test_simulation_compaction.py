@@ -70,7 +70,7 @@ FOUND = {
 """Of each kind one that is found within seconds, and where."""
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", FOUND)
 def test_a_planned_defect_is_found(name: str) -> None:
     assert BROKERS.first_divergence((FOUND[name],), SimulationPlan(runs=60, seed=7), *DEFECTS[name].patches) is not None
@@ -83,7 +83,7 @@ def row(offset: int, key: bytes | None, value: bytes | None, timestamp: int = 0)
     return Row(offset, 0, key, value, made(Sent(0, 0, timestamp, 0, 0), CONSTANTS, 0).timestamp, (), None)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("strategy", ["header", "offset"])
 def test_what_no_cleaner_could_keep_is_refused(strategy: str) -> None:
     """No key; and a value that is no long, where the strategy goes by the header. Another strategy takes it."""

@@ -55,7 +55,7 @@ def look_often(root: ModuleType) -> None:
         look(root, seed)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_a_sound_cleaner_passes_and_is_asked_everything(strategy: str) -> None:
     met: set[str] = set()
@@ -111,7 +111,7 @@ FAULTS = {
 }
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("what", FAULTS)
 def test_it_is_found(what: str) -> None:
     with patched(*FAULTS[what]) as root, pytest.raises(WrongState, match=r"is cleaned|the disk failed"):

@@ -141,7 +141,7 @@ FOUND = {
 """Of each kind one that is found within seconds, and what is told of it."""
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", FOUND)
 def test_a_planned_defect_is_found(name: str) -> None:
     found = CLUSTER.first_divergence(PLAN.free, SHORT, *DEFECTS[name].patches)

@@ -45,7 +45,7 @@ def test_each_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     assert {name for names in negative_requests._PROBES.values() for name in names} - asked <= {"was-to-stop"}
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", PLANTED)
 def test_who_does_not_refuse_it_is_found(name: str) -> None:
     found = CLUSTER.first_divergence(PLAN.free, SimulationPlan(runs=40, seed=3), PLANTED[name])

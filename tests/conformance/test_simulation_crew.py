@@ -67,7 +67,7 @@ def told(free: SimulationResult) -> dict[str, object]:
     }
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "make", [ModelSystem, planted.ShowsLess, planted.AnswersWrongly], ids=lambda make: make.__name__
 )

@@ -60,7 +60,7 @@ def open_log(files: SimulatedFiles) -> Log:
     return directory_on(files).log(*LOG)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("synced", [0, 2, 3])
 def test_a_log_makes_anew_what_can_be_and_refuses_or_cuts_the_rest(synced: int) -> None:
     met: dict[tuple[str, How], int] = {}
@@ -204,7 +204,7 @@ LATER = Before(0, 2, 4, 3, OLD.rows[2:])
 ELSEWHERE = Before(1, 6, 6, 6, ())
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("after", "found"),
     [
@@ -220,7 +220,7 @@ def test_in_the_midst_there_is_what_was_or_what_will_be(after: Before, found: Be
     check_amid(OLD, after, found)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("after", "found", "word"),
     [

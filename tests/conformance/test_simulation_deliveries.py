@@ -194,7 +194,7 @@ FREELY = {
 }
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", FREELY)
 def test_an_application_beside_running_brokers_finds_a_fault(name: str) -> None:
     patch, words = FREELY[name]

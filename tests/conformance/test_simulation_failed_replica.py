@@ -35,7 +35,7 @@ FAULTS = {
 }
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_planted_fault_is_found(name: str) -> None:
     patch, words = FAULTS[name]
@@ -49,7 +49,7 @@ LED = PartitionState((0, 1, 2), 1, 4, frozenset({0, 1, 2}), 7, frozenset())
 """Replicas, leader, leader epoch, ISR, partition epoch, who is offline."""
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("before", "replica", "after"),
     [

@@ -82,7 +82,7 @@ FAULTS = {
 }
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_planted_fault_is_found(portfolio: list[Transitions], name: str) -> None:
     patch, word = FAULTS[name]

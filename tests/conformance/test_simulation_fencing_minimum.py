@@ -42,7 +42,7 @@ FAULTS = {
 }
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_planted_fault_is_found(portfolio: list[Transitions], name: str) -> None:
     with patched(FAULTS[name]) as root:

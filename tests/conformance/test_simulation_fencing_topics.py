@@ -200,7 +200,7 @@ SEEDS = {"nobody removes a replica of a topic that is not known any more": 2}
 """Of what takes a topic that is deleted while a broker of it is down, and made anew before that is back: seldom met."""
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_planted_fault_is_found(portfolio: list[Transitions], name: str) -> None:
     patches, word = FAULTS[name]

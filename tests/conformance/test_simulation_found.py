@@ -204,7 +204,7 @@ FAULTS = {
 }
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("what", FAULTS)
 def test_what_would_be_lost_is_found_though_nobody_loses_power(what: str) -> None:
     protocol, patch, word = FAULTS[what]
@@ -250,7 +250,7 @@ def test_what_is_synced_is_there_and_the_rest_may_be() -> None:
     check_after(HAS._replace(epochs=((0, 0), (1, 2), (2, 3))), ROWS, HAS, ROWS)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("found", "there", "word"),
     [
@@ -380,7 +380,7 @@ def test_a_leader_epoch_cache_has_the_epochs_of_its_log() -> None:
             check_epochs(epochs, rows, 0, 3, opened=opened_now)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("role", "waiting", "names"),
     [
@@ -399,7 +399,7 @@ def test_a_replica_has_the_timers_of_its_role(role: Role, waiting: int, names: s
         assert missing_timers(state, wanted - {each}) == [each]
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("protocol", ["truncation", "compaction", "tiering", "controller"])
 def test_a_leader_that_never_looks_at_its_isr_again_is_found(protocol: str) -> None:
     patch = Patch("replica/partition.py", '        self.runtime.timers.set(("isr", self.key), at)\n', "        pass\n")

@@ -23,7 +23,7 @@ PARTITION = TopicPartition("t", 0)
 TWO = b"".join(encode_batch([Record(b"a" * 9, timestamp=1)], base_offset=base) for base in (0, 1))
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("way", range(24))
 def test_one_bit_is_turned_and_the_crc_says_so(way: int) -> None:
     found = turned(TWO, way)

@@ -66,7 +66,7 @@ FAULTS = {
 }
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("what", FAULTS)
 def test_it_is_found(what: str) -> None:
     protocol, patches, word, seed = FAULTS[what]
@@ -100,7 +100,7 @@ def test_to_ask_again_is_for_what_may_be_served_then() -> None:
         check_again(again, 4, 3)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("wrong", "error"),
     [

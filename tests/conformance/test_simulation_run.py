@@ -64,7 +64,7 @@ DROPPED = [
 ]
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("protocol", "variant"),
     [("fencing", "kip-320"), ("fencing", "kip-320-brokers"), ("truncation", "kip-320-mended")],
@@ -78,7 +78,7 @@ def test_the_model_follows_itself_with_messages_in_flight(protocol: str, variant
     assert {"deliver", "lose", "repeat", "timer"} <= kinds
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("defect", "variant", "sort", "words"), DEFECTS, ids=[row[0].__name__ for row in DEFECTS])
 def test_a_planted_defect_is_found_named_and_made_small(
     defect: type[ModelSystem], variant: str, sort: Sort, words: str
@@ -103,7 +103,7 @@ def _is_minimal(system: ModelSystem, failure: RunRecord) -> None:
         assert divergence is None or not failure.divergence.alike(divergence)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("protocol", "variant", "guard"), DROPPED)
 def test_a_system_without_a_guard_is_found(protocol: str, variant: str, guard: str) -> None:
     found = followed(ModelSystem(protocol, variant, [guard]))
@@ -151,7 +151,7 @@ def test_too_many_paths_are_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.reason is not None and "runs were given up" in found.reason
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("where", ["happen", "pending", "observe"])
 def test_what_cannot_be_driven_is_no_verdict(where: str) -> None:
     """What a harness waits for in vain is no fault of the system's; but where that parts in another run, it does."""
@@ -208,7 +208,7 @@ def test_a_schedule_is_read_back_and_runs_again(tmp_path: Path) -> None:
     assert again.divergence is not None and again.divergence.headline == found.failure.divergence.headline  # type: ignore[union-attr]
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("line", "words"),
     [
@@ -237,7 +237,7 @@ def test_no_schedule_is_taken_for_one(tmp_path: Path) -> None:
         read_schedule(other)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("protocol", list(bound_protocols()))
 def test_what_a_plan_runs_at_is_within_what_the_command_takes(protocol: str) -> None:
     plan = plan_of(PROTOCOLS[protocol])

@@ -147,7 +147,7 @@ def found_with(*patches: Patch) -> SimulationResult:
     return found
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ["shutdown-leads-on", "fenced-stays-in-isr"])
 def test_a_run_that_begins_with_elections_becomes_short(name: str) -> None:
     """Each message of an election is an event, and who is elected is named by all that follow."""

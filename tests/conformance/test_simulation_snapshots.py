@@ -138,7 +138,7 @@ PLANTED = {
 }
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("what", PLANTED)
 def test_what_is_planted_is_found(what: str) -> None:
     at, *patches = PLANTED[what]
@@ -171,7 +171,7 @@ OF_ANSWERS = {
 }
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("what", OF_ANSWERS)
 def test_an_answer_that_does_not_say_what_it_is_of_is_found(what: str) -> None:
     at, patch = OF_ANSWERS[what]
@@ -209,7 +209,7 @@ OF_THE_MACHINE = {
 }
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "what", [pytest.param(what, marks=pytest.mark.nightly if what == RARE else ()) for what in OF_THE_MACHINE]
 )
@@ -219,7 +219,7 @@ def test_a_state_machine_that_holds_what_no_client_has_appended_is_found(what: s
     assert found.sort is Sort.CONTRADICTED
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("around", [(), (Event(EventKind.DISK, "fails", 1),)])
 def test_who_is_well_or_has_not_noticed_may_lead_in_peace(around: tuple[Event, ...]) -> None:
     """A disk that fails is noticed where something is written: until then a leader leads on, and nobody else stands."""

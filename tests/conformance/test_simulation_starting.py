@@ -91,7 +91,7 @@ SEEDS = {"segments go before the disk knows where the log starts": 1}
 """Of what takes a deletion of whole segments."""
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("what", FAULTS)
 def test_it_is_found(what: str) -> None:
     protocol, patch, word = FAULTS[what]
@@ -162,7 +162,7 @@ _TAKEN_FOR_DAMAGE = Patch(
 )
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("patch", "word"),
     [

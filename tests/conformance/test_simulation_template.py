@@ -109,7 +109,7 @@ def test_the_template_runs_clean_for_long(seed: int) -> None:
     assert assert_runs_freely(TemplateFree, seed=seed).met.events > 20_000
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.usefixtures("_few_draws")
 @pytest.mark.parametrize(
     "bug", [bug if bug in BY_DAY else pytest.param(bug, marks=pytest.mark.nightly) for bug in BUGS]

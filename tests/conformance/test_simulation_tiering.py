@@ -78,7 +78,7 @@ SEEDS = {"forgets-objects": 1, "latest-is-local": 3}
 """Where a run comes early in which it shows, as one in which a follower has to begin anew."""
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", FOUND)
 def test_a_planned_defect_is_found(name: str) -> None:
     found = BROKERS.first_divergence(
@@ -96,7 +96,7 @@ KEPT = {
 }
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", KEPT)
 def test_what_goes_too_early_or_never_is_found(name: str) -> None:
     found = BROKERS.first_divergence(PLAN.free, SimulationPlan(runs=60, seed=8), *DEFECTS[name].patches)
@@ -107,7 +107,7 @@ def test_what_goes_too_early_or_never_is_found(name: str) -> None:
 EXPIRED = "broker 0 keeps the records from 0 to 2, which retention lets go"
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("retention", "age", "wanted"),
     [
@@ -419,7 +419,7 @@ def cells_of_a_log(start: int, epochs: list[int]) -> dict[str, Value]:
     )
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("start", "epochs", "ends"),
     [

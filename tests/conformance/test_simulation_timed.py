@@ -96,7 +96,7 @@ MISTIMED = {
 }
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", MISTIMED)
 def test_a_timer_that_is_set_for_another_time_is_found(name: str) -> None:
     protocol, patch, words = MISTIMED[name]
@@ -121,7 +121,7 @@ WAITS = {
 PARTITION = TopicPartition("t", 0)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("part", "key", "times"),
     [

@@ -188,7 +188,7 @@ FAULTS = {
 }
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_planted_fault_is_found(name: str) -> None:
     patch, word = FAULTS[name]
@@ -222,7 +222,7 @@ def test_what_was_acknowledged_is_given_and_is_there_after_a_start() -> None:
         ledger.started(lambda _: NONE)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("answer", [None, FAILED])
 @pytest.mark.parametrize("found", [NONE, FOUND])
 def test_of_a_commit_that_failed_nobody_knows(answer: OffsetCommitResponse | None, found: OffsetFetchResponse) -> None:
@@ -250,7 +250,7 @@ def test_what_was_deleted_stays_so() -> None:
         ledger.started(lambda _: FOUND)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("found", [NONE, FOUND])
 def test_of_a_deletion_that_failed_nobody_knows(found: OffsetFetchResponse) -> None:
     ledger = Ledger([BESIDE])
@@ -273,7 +273,7 @@ READS = FetchRequest(-1, BESIDE, 0, 1)
 LEADS_NO_MORE = FetchResponse(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("later", "heard"), [(TIMEOUT_MS, []), (1, [told(LEADS_NO_MORE, 1, answer=True)])], ids=["silence", "refusal"]
 )
@@ -300,7 +300,7 @@ def test_whoever_seeks_or_begins_anew_doubts_nobody() -> None:
     asking.look(READER, [told(READS, 3)], lambda _: True, 3 * TIMEOUT_MS, woken=True)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("wrong", WRONG)
 def test_what_is_to_be_refused_is_refused(wrong: str) -> None:
     ledger, request = Ledger([BESIDE]), WRONG[wrong](COMMIT)

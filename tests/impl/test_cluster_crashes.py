@@ -19,7 +19,7 @@ STORIES = 200
 """Stories of ten crash points each that a defect may survive at most: the 2,000 points of the command."""
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", range(2, 22) if LONG else [2])
 def test_every_promise_survives_every_crash(seed: int) -> None:
     crashes = play_many(2000 if LONG else 150, seed)
@@ -51,7 +51,7 @@ def test_a_story_is_more_than_its_crashes() -> None:
     assert min(story.rack.controller.partition(partition).leader_epoch for partition in PARTITIONS) > 5
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", FAULTS)
 def test_each_defect_is_found(name: str) -> None:
     """And the same story without it is clean."""

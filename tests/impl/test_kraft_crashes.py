@@ -50,7 +50,7 @@ def play_stories() -> None:
         Story(seed).play()
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", CRASH_FAULTS)
 def test_each_defect_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The stories of ``play_many`` without it are clean."""

@@ -102,7 +102,7 @@ FOUND: dict[str, tuple[Plant, Story]] = {
 }
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", FOUND)
 def test_each_defect_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     planted, story = FOUND[name]

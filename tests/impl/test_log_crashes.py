@@ -17,7 +17,7 @@ TRIES = 12
 """Workloads of 250 crashes each that a defect may survive at most."""
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("workload", range(40 if LONG else 4))
 def test_every_crash_is_recovered_from(workload: int) -> None:
     """No record that was synced is lost, no other is served, and the log always opens."""
@@ -29,7 +29,7 @@ def test_two_thousand_crashes_over_the_fixed_workload(capsys: pytest.CaptureFixt
     assert capsys.readouterr().out.startswith("seed 1: 2000 crashes at ")
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", FAULTS)
 def test_each_storage_defect_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     FAULTS[name](monkeypatch)

@@ -50,7 +50,7 @@ def chaos(seed: int, nodes: int, voters: int, rounds: int = ROUNDS) -> Rack:
     return rack
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("nodes", "voters"), [(3, 3), (4, 3), (2, 1), (5, 5)])
 @pytest.mark.parametrize("seed", range(4))
 def test_no_committed_record_is_lost_and_all_agree_in_the_end(nodes: int, voters: int, seed: int) -> None:

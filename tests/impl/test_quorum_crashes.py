@@ -39,7 +39,7 @@ def much_chaos() -> None:
         chaos(seed, 4, 3)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", CRASH_FAULTS)
 def test_each_defect_of_storage_is_found_by_crashes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     CRASH_FAULTS[name](monkeypatch)
@@ -47,7 +47,7 @@ def test_each_defect_of_storage_is_found_by_crashes(name: str, monkeypatch: pyte
         many_crashes()
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", CHAOS_FAULTS)
 def test_each_defect_of_the_protocol_is_found_by_a_bad_network(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     CHAOS_FAULTS[name](monkeypatch)

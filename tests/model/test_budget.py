@@ -15,7 +15,7 @@ from fencepost.traces.vocabulary import PROTOCOLS
 VARIANTS = [(protocol, name) for protocol in PROTOCOLS.values() for name in protocol.variants]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("protocol", "variant"), VARIANTS, ids=lambda each: getattr(each, "name", each))
 def test_what_is_counted_is_what_grounding_makes(
     protocol: Protocol, variant: str, monkeypatch: pytest.MonkeyPatch
@@ -44,7 +44,7 @@ def test_what_is_counted_is_what_grounding_makes(
         assert size.work <= 13 * visited
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("protocol", PROTOCOLS.values(), ids=lambda each: each.name)
 def test_the_largest_constants_are_counted_and_not_grounded(protocol: Protocol) -> None:
     largest = {name: spec.largest for name, spec in protocol.constants.items()}
@@ -55,7 +55,7 @@ def test_the_largest_constants_are_counted_and_not_grounded(protocol: Protocol) 
     assert f"{size.instances:,} instances of actions over {size.cells:,} cells" in reason
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("protocol", PROTOCOLS.values(), ids=lambda each: each.name)
 def test_the_default_constants_are_far_from_the_budget(protocol: Protocol) -> None:
     assert too_large(protocol.traced(), {}) is None

@@ -37,7 +37,7 @@ def kept(model: Model, mutant: Mutant) -> bool:
     return closure.keeps_promises(system, mutant.action, difference)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("protocol", "every"), [("fencing", 1), ("truncation", 3), ("snapshots", 29)])
 def test_what_is_kept_holds_when_it_is_explored(protocol: str, every: int) -> None:
     """And what breaks is never kept; so little is explored that holds."""
@@ -51,7 +51,7 @@ def test_what_is_kept_holds_when_it_is_explored(protocol: str, every: int) -> No
     assert said.count((True, True)) >= 9 * said.count((False, True)) and said.count((False, False)) > 2
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "name",
     [
@@ -82,7 +82,7 @@ def test_a_difference_that_is_not_told_of_would_pass_unseen() -> None:
     assert Closure(model).keeps_promises(system, mutant.action, difference)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("limits", [Limits(max_depth=40), Limits(max_states=7_000)])
 def test_what_a_budget_bounds_is_not_decided(limits: Limits) -> None:
     """The model has 6,787 states, and with the mutant's 7,231."""

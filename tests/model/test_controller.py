@@ -95,7 +95,7 @@ def test_the_mended_rules_keep_every_promise_at_the_default_constants() -> None:
     assert all(answer.witnesses.values())
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("constants", "expected"), SAFE.items())
 def test_distinct_states_and_depth_of_the_safe_variant(constants: str, expected: tuple[int, int]) -> None:
     answer = answer_to(at(constants))
@@ -113,7 +113,7 @@ def test_no_action_is_vacuous() -> None:
     assert "begin_own_snapshot" not in never(explore(Query.of(at(SMALL, "concurrent-snapshots"), ("type_ok",))))
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("variant", list(OTHERS))
 def test_distinct_states_and_depth_of_the_others(variant: str) -> None:
     for constants, expected in OTHERS[variant].items():
@@ -134,7 +134,7 @@ def test_the_engines_visit_the_same_states() -> None:
             assert batch.witnesses == other.witnesses
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("variant", "constants"), list(BREACHES))
 def test_what_each_variant_breaks_and_how_soon(variant: str, constants: str) -> None:
     for name, length in BREACHES[variant, constants].items():
@@ -162,7 +162,7 @@ def test_so_it_is_with_the_mended_rules() -> None:
     assert (answer.verdict, answer.distinct, answer.depth) == (Verdict.HOLDS, *LARGE[constants])
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("constants", ["2/1/1/2/0/1/0/1", "2/1/2/2/0/1/0/1", "1/2/1/1/1/1/1/1"])
 def test_two_ways_to_fence_have_the_same_visible_states(constants: str) -> None:
     """One FenceBroker, or one batch of an IsrChange for each partition: each step of one is a step of the other."""

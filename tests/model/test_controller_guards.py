@@ -44,7 +44,7 @@ def test_every_guard_that_the_proof_needs_is_accounted_for_once() -> None:
     assert sorted([*BREAKS, *NO_RUN]) == sorted(NEEDED)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "guard",
     [pytest.param(each, marks=pytest.mark.nightly(seconds=LARGE[each])) if each in LARGE else each for each in BREAKS],
@@ -54,7 +54,7 @@ def test_without_it_a_promise_breaks(guard: str) -> None:
     assert run_without(at(constants), at(constants, "kip-631-safe", guard), guard) == (promise, steps)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("guard", NO_RUN)
 def test_without_it_no_run_breaks_a_promise_at_small_constants(guard: str) -> None:
     found = [explore(Query.of(at(constants, "kip-631-safe", guard))) for constants in EXPLORED]

@@ -38,7 +38,7 @@ def essence(answer: Exploration) -> tuple[object, ...]:
     return answer.verdict, answer.distinct, answer.depth, answer.violated, path, answer.transitions, answer.witnesses
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("variant", "constants"),
     [(v, c) for v in fencing.variants for c in small_enough(v, "2/2/2/2", "3/1/1/1", "2/3/3/2")],
@@ -145,7 +145,7 @@ def test_a_value_outside_its_domain_breaks_type_ok(at: At, engine: str) -> None:
     assert Reference(answer.query.system).broken(answer.path[-1].state) == ["type_ok"]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("engine", EXHAUSTIVE)
 def test_an_escape_is_found_with_symmetry_too(at: At, engine: str) -> None:
     answer = explore(Query.of(at("3/1/2/1", "kip-320", "leader_write.log_not_full"), symmetry=True), engine)

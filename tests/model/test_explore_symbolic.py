@@ -44,7 +44,7 @@ LOSES = ("snapshots", "lbo-past-snapshot", "2/1/2/0/1/0/0/1")
 """Breaks after four steps."""
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "case",
     [pytest.param(case, marks=nightly if case[0] == "nightly" else (), id="-".join(case[1:])) for case in CASES],
@@ -103,7 +103,7 @@ def test_a_promise_that_the_initial_state_breaks(monkeypatch: pytest.MonkeyPatch
     assert (found.verdict, found.violated, found.path, found.depth) == (Verdict.VIOLATED, "weak_isr", [], 1)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("engine", ["batch", "reference"])
 def test_a_bound_on_the_depth_of_the_explorers(engine: str) -> None:
     system = at(*LOSES)
@@ -139,7 +139,7 @@ def successors(relation: BitRelation, state: tuple[int, ...]) -> set[tuple[str, 
     return found
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("name", "variant", "constants"),
     [

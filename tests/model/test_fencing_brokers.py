@@ -43,7 +43,7 @@ LARGE_GRAPHS = graphs_by_variant(fencing, LARGE_STATE_COUNTS)[SAFE]
 BREACHES = breaches_by_place(fencing, COUNTEREXAMPLES)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("variant", [SAFE, STALE])
 def test_distinct_states_and_depth(at: At, variant: str) -> None:
     """Those up to 3/1/1/1 are what TLC finds as well. One leader epoch more is needed to lose anything."""
@@ -61,7 +61,7 @@ def test_every_promise_holds_where_leaders_go_by_what_they_were_told(at: At) -> 
     assert answer.coverage["follower_acknowledge"].discoveries and answer.coverage["restart"].discoveries
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("invariant", ["weak_isr", "strong_isr"])
 @pytest.mark.parametrize("constants", ["3/1/1/2", "3/2/2/2"])
 def test_acknowledgements_that_outlive_their_epoch_must_fail(at: At, constants: str, invariant: str) -> None:
@@ -72,7 +72,7 @@ def test_acknowledgements_that_outlive_their_epoch_must_fail(at: At, constants: 
     assert invariant in Reference(system).broken(answer.path[-1].state)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("constants", ["2/1/1/1", "2/2/2/2", "3/1/1/1"])
 def test_what_was_once_committed_stays_on_the_isr(at: At, constants: str) -> None:
     assert first_loss(at(constants, SAFE)) is None
@@ -237,7 +237,7 @@ def test_every_guard_is_accounted_for_once() -> None:
     assert sorted([*BREAKS, *IMPLIED, *STUTTERS, *MORE]) == sorted(guards)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("guard", BREAKS)
 def test_without_it_a_promise_breaks(at: At, guard: str) -> None:
     violated, length, constants = BREAKS[guard]
@@ -245,7 +245,7 @@ def test_without_it_a_promise_breaks(at: At, guard: str) -> None:
     assert (answer.verdict, answer.violated, len(answer.path or [])) == (Verdict.VIOLATED, violated, length)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("guard", IMPLIED)
 def test_the_guards_beside_it_say_as_much(at: At, guard: str) -> None:
     for constants in ("2/2/2/2", "3/1/1/1"):
@@ -254,7 +254,7 @@ def test_the_guards_beside_it_say_as_much(at: At, guard: str) -> None:
         assert (less.verdict, less.distinct, less.transitions) == (Verdict.HOLDS, full.distinct, full.transitions)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("guard", STUTTERS)
 def test_without_it_there_are_only_more_steps_that_change_nothing(at: At, guard: str) -> None:
     system = at("2/1/1/1", SAFE)
@@ -262,7 +262,7 @@ def test_without_it_there_are_only_more_steps_that_change_nothing(at: At, guard:
     assert extra and all(before == after for before, after in extra)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("guard", MORE)
 def test_without_it_there_are_more_steps_and_no_promise_breaks(at: At, guard: str) -> None:
     for constants, distinct in MORE[guard].items():
@@ -274,7 +274,7 @@ def test_without_it_there_are_more_steps_and_no_promise_breaks(at: At, guard: st
 # --- in the end
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("constants", ["2/1/1/1", "2/2/2/2", "3/1/1/1"])
 def test_where_nobody_crashes_a_record_is_committed_as_long_as_followers_go_on_fetching(at: At, constants: str) -> None:
     """The fetch after the last record brings nothing, and without it the leader never knows."""

@@ -58,7 +58,7 @@ def enabled(answer: Liveness, state: State) -> set[str]:
     return {action for action, _, after in Reference(answer.system).successors(state) if after != state}
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("constants", ["2/1/1/1", "2/2/2/2", "3/1/1/1"])
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_the_final_leader_adopts_its_epoch_because_becoming_leader_is_fair(variant: str, constants: str) -> None:
@@ -73,7 +73,7 @@ def test_the_final_leader_adopts_its_epoch_because_becoming_leader_is_fair(varia
     assert "become_leader" in enabled(answer, replayed(answer)[-1])
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("constants", "stem"), [("2/1/1/1", 4), ("2/2/2/2", 5), ("3/1/1/1", 5)])
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_the_fairness_of_the_kip_does_not_commit_because_nobody_need_fetch(
@@ -104,7 +104,7 @@ def test_the_lasso_at_the_smallest_constants() -> None:
     )
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("constants", ["2/1/1/1", "2/2/2/2", "3/1/1/1"])
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_fair_fetches_commit_every_record_but_for_kip_101(variant: str, constants: str) -> None:
@@ -113,7 +113,7 @@ def test_fair_fetches_commit_every_record_but_for_kip_101(variant: str, constant
     assert answer.verdict is (Verdict.VIOLATED if fails else Verdict.HOLDS)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("constants", ["2/1/1/1", "2/2/2/2", "3/1/1/1"])
 def test_weak_fairness_of_four_actions_commits_and_none_of_them_can_be_spared(constants: str) -> None:
     small = graph("kip-320", constants)
@@ -146,7 +146,7 @@ def test_kip_101_stops_at_a_follower_that_is_told_an_offset_beyond_its_log() -> 
     assert check_property(small, COMMITS, [*FAIR_FETCHES, SHRINK]).verdict is Verdict.HOLDS
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("constants", ["2/1/1/1", "2/2/2/2"])
 def test_with_two_replicas_shrinks_are_enough_only_under_strong_fairness_of_the_high_watermark(constants: str) -> None:
     small = graph("kip-320", constants)
@@ -175,7 +175,7 @@ def test_with_three_replicas_shrinks_are_not_enough_however_fair() -> None:
     assert dict(answer.fair)["SF leader_shrink_isr(leader=0, follower=2)"] == "happens at step 8"
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dropped", ["become_leader.epoch_newer", "become_follower.epoch_newer"])
 def test_a_replica_that_takes_up_an_older_epoch_again_and_again_starves_the_newest(dropped: str) -> None:
     for spec in (ADOPTS, COMMITS):

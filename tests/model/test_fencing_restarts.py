@@ -46,7 +46,7 @@ BREACHES = {
 }
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("variant", [SAFE, RESUMES, FORGETS])
 def test_distinct_states_and_depth(at: At, variant: str) -> None:
     """Those up to 3/1/1/1 are what TLC finds as well."""
@@ -63,7 +63,7 @@ def test_every_promise_holds_where_replicas_crash(at: At) -> None:
     assert answer.coverage["restart"].discoveries
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("variant", "constants"), [*BREACHES, (RESUMES, "2/2/2/2")])
 def test_the_twins_must_fail(at: At, variant: str, constants: str) -> None:
     """With two replicas ``kip-320-resumes`` loses nothing."""
@@ -124,7 +124,7 @@ def first_loss(system: System) -> int | None:
     return None
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("variant", "lengths"),
     [
@@ -141,7 +141,7 @@ def test_what_was_once_committed_stays_on_the_isr(at: At, variant: str, lengths:
         assert first_loss(at(constants, variant)) == length, constants
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("constants", ["2/1/1/1", "2/2/2/2", "3/1/1/1"])
 def test_a_crash_adds_nothing_that_an_idle_replica_could_not_do(at: At, constants: str) -> None:
     """Less roles, and with high watermarks at most as high, each state is one that ``kip-320`` reaches too.
@@ -338,7 +338,7 @@ def test_every_guard_is_accounted_for_once() -> None:
     assert sorted([*anyway, *BREAKS, *IMPLIED, *STUTTERS, *MORE]) == sorted(guards)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("guard", BREAKS)
 def test_without_it_a_promise_breaks(at: At, guard: str) -> None:
     violated, length, constants = BREAKS[guard]
@@ -346,7 +346,7 @@ def test_without_it_a_promise_breaks(at: At, guard: str) -> None:
     assert (answer.verdict, answer.violated, len(answer.path or [])) == (Verdict.VIOLATED, violated, length)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("guard", IMPLIED)
 def test_the_guards_beside_it_say_as_much(at: At, guard: str) -> None:
     for constants in ("2/2/2/2", "3/1/1/1"):
@@ -355,7 +355,7 @@ def test_the_guards_beside_it_say_as_much(at: At, guard: str) -> None:
         assert (less.verdict, less.distinct, less.transitions) == (Verdict.HOLDS, full.distinct, full.transitions)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("guard", STUTTERS)
 def test_without_it_there_are_only_more_steps_that_change_nothing(at: At, guard: str) -> None:
     system = at("2/1/1/1", SAFE)
@@ -363,7 +363,7 @@ def test_without_it_there_are_only_more_steps_that_change_nothing(at: At, guard:
     assert extra and all(before == after for before, after in extra)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("guard", MORE)
 def test_without_it_there_are_more_steps_and_no_promise_breaks(at: At, guard: str) -> None:
     for constants, distinct in MORE[guard].items():

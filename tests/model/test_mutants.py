@@ -43,7 +43,7 @@ def shifts_of(condition: Term) -> list[str]:
     return [show(dict(m.traced.action("a").guards)["g"]) for m in found if m.name.startswith("a.g bound")]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("condition", "shifted"),
     [
@@ -79,7 +79,7 @@ def test_bounds_stand_under_quantifiers_and_in_alternatives() -> None:
     assert [text.partition("offset")[2].partition("<")[2] for text in found] == [" (leo[r] + 1))", " (leo[r] - 1))"]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("protocol", [fencing, truncation], ids=lambda p: p.name)
 def test_every_guard_is_dropped_and_no_two_mutants_have_one_name(protocol: Protocol) -> None:
     traced = protocol.traced()
@@ -121,7 +121,7 @@ MODEL = Reference(ground(fencing.traced("kip-320"), SMALL))
 STATES = reached(ground(fencing.traced("kip-320"), SMALL))
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("mutant", SHIFTED, ids=lambda m: m.name)
 def test_the_engines_read_a_shifted_mutant_alike(mutant: Mutant) -> None:
     """Batch and staged read its ground terms, the reference the terms as they stand: the path is the reference's."""

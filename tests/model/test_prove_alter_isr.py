@@ -96,7 +96,7 @@ def test_what_is_promised(proof: Proof) -> None:
     assert all(lemma.doc.endswith(".") and lemma.doc.count(". ") == 0 for lemma in proof.lemmas.values())
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("proof", [kip_320_brokers, kip_497], ids=lambda proof: proof.variant)
 def test_every_promise_is_proved(proof: Proof) -> None:
     attached = attach(proof, fencing.traced(proof.variant))
@@ -142,7 +142,7 @@ def test_every_lemma_is_accounted_for() -> None:
     assert all(kip_497.lemmas[name].promise for name in used_by_none)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("lemma", NEEDED_FOR)
 def test_every_lemma_is_needed(lemma: str) -> None:
     assert proved(kip_497, NEEDED_FOR[lemma])
@@ -155,7 +155,7 @@ def test_a_leader_counts_its_isr() -> None:
     assert not proved(without_lemma(kip_320_brokers, "leader_counts_its_isr"), "become_follower.weak_isr")
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("hint", WITHOUT_HINT)
 def test_every_hint_is_needed(hint: str) -> None:
     proof = copy.copy(kip_497)
@@ -213,7 +213,7 @@ def test_all_conjuncts_hold_in_every_reachable_state() -> None:
     assert taken >= {"leader_propose_shrink", "leader_propose_expand", "controller_alter_isr", "leader_take_isr"}
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @BOTH
 @pytest.mark.parametrize("size", [1, 2])
 def test_all_conjuncts_hold_along_walks(proof: Proof, size: int) -> None:

@@ -90,19 +90,19 @@ def test_every_twin_is_accounted_for_once() -> None:
     assert set(TWINS) == kip_497.twins
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("guard", NEEDED)
 def test_without_it_an_obligation_fails(guard: str) -> None:
     assert counterexample_without(kip_497, guard) == NEEDED[guard]
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("guard", REDUNDANT)
 def test_without_it_every_promise_is_still_proved(guard: str) -> None:
     proved_without(kip_497, guard)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("variant", TWINS)
 def test_no_twin_is_proved(variant: str) -> None:
     run = judge(kip_497, fencing.traced(variant))

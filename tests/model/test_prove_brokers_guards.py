@@ -95,20 +95,20 @@ def test_what_is_explored_agrees_with_what_is_proved() -> None:
     assert set(STUTTERS) <= set(explored.STUTTERS)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("guard", NEEDED)
 def test_without_it_an_obligation_fails(guard: str) -> None:
     assert counterexample_without(kip_320_brokers, guard) == NEEDED[guard]
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("guard", [*IMPLIED, *STUTTERS])
 def test_without_it_there_are_no_steps_but_such_as_change_nothing(guard: str, implications: Implications) -> None:
     found = implications.judge(BROKERS.drop(guard), guard.partition(".")[0])
     assert found.relation is (Relation.SAME if guard in IMPLIED else Relation.STILL)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("guard", REDUNDANT)
 def test_without_it_every_promise_is_still_proved(guard: str) -> None:
     proved_without(kip_320_brokers, guard)

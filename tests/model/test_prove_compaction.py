@@ -147,7 +147,7 @@ def test_every_lemma_and_hint_is_accounted_for() -> None:
     assert set(WITHOUT_HINT) == {spec.text.__name__ for specs in kip_280.hint_texts.values() for spec in specs}
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("lemma", NEEDED_FOR)
 def test_every_lemma_is_needed(lemma: str) -> None:
     less = copy.copy(kip_280)
@@ -156,7 +156,7 @@ def test_every_lemma_is_needed(lemma: str) -> None:
     assert not proved(less, NEEDED_FOR[lemma])
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("hint", WITHOUT_HINT)
 def test_every_hint_is_needed(hint: str) -> None:
     less = copy.copy(kip_280)
@@ -167,7 +167,7 @@ def test_every_hint_is_needed(hint: str) -> None:
     assert not proved(less, WITHOUT_HINT[hint])
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("variant", TWINS)
 def test_no_variant_with_a_hole_is_proved(variant: str) -> None:
     assert proved(kip_280, TWINS[variant])

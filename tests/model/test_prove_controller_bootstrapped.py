@@ -87,7 +87,7 @@ def test_what_may_happen_is_not_shown_never_to() -> None:
     assert run.verdict is Verdict.UNKNOWN
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("lemma", OWN)
 def test_every_lemma_of_its_own_is_needed(lemma: str) -> None:
     less = copy.copy(kip_631_bootstrapped)
@@ -96,7 +96,7 @@ def test_every_lemma_of_its_own_is_needed(lemma: str) -> None:
     assert not proved(less, OWN[lemma])
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("variant", TWINS)
 def test_no_variant_with_a_hole_is_proved(variant: str) -> None:
     action, _, conjunct = TWINS[variant].partition(".")

@@ -271,13 +271,13 @@ def test_of_what_nothing_needs_it_is_said_who_asks_for_it() -> None:
     assert set(by_others.values()) == {1}
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("guard", NEEDED)
 def test_without_it_an_obligation_fails(guard: str) -> None:
     assert counterexample_without(kip_631, guard, LARGER) == NEEDED[guard]
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @by_both
 @pytest.mark.parametrize("guard", [*IMPLIED, *STUTTERS])
 def test_without_it_there_are_no_steps_but_such_as_change_nothing(guard: str, proof: FixedProof) -> None:
@@ -285,7 +285,7 @@ def test_without_it_there_are_no_steps_but_such_as_change_nothing(guard: str, pr
     assert found.relation is (Relation.SAME if guard in IMPLIED else Relation.STILL)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @by_both
 @pytest.mark.parametrize("guard", REDUNDANT)
 def test_without_it_every_promise_is_still_proved(guard: str, proof: FixedProof) -> None:

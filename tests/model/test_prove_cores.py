@@ -99,7 +99,7 @@ IN_ITS_ORDER = {
 """Obligations whose core is not enough in its own order with one seed, and is in another."""
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", IN_ITS_ORDER)
 def test_it_is_asked_in_another_order_where_z3_gives_up(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     proof, seed = IN_ITS_ORDER[name]
@@ -140,7 +140,7 @@ def test_a_file_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert read_cores(tmp_path / "none.json", "safe") == {}
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
@@ -174,7 +174,7 @@ def cores_of(proof: Proof) -> Mapping[tuple[str, str], tuple[str, ...]]:
     return {name: tuple(core) for name, core in read_cores(proof.cores, proof.variant).items()}
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", list(PROOFS))
 def test_the_files_are_of_the_proofs_as_they_are(name: str) -> None:
     """Who changes a lemma writes them anew: what is asked twice takes longer than what is asked once."""

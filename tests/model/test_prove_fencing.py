@@ -62,7 +62,7 @@ WITHOUT_HINT = {
 """For each hint an obligation that z3 leaves open without it, asked with all hypotheses in their order."""
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("variant", ["kip-320", "kip-320-restarts"])
 def test_every_promise_is_proved(variant: str) -> None:
     attached = attach(kip_320, fencing.traced(variant))
@@ -87,7 +87,7 @@ def test_what_is_promised() -> None:
     assert all(lemma.doc.endswith(".") and lemma.doc.count(". ") == 0 for lemma in kip_320.lemmas.values())
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("seed", range(1, 11 if LONG else 3))
 def test_neither_seed_nor_order_changes_a_verdict(seed: int) -> None:
     run = prove(attach(kip_320, fencing.traced()), seed=seed, shuffle=seed, witnesses=False)
@@ -107,7 +107,7 @@ def test_every_lemma_is_accounted_for() -> None:
     assert all(kip_320.lemmas[name].promise for name in used_by_none)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("lemma", NEEDED_FOR)
 def test_every_lemma_is_needed(lemma: str) -> None:
     action, _, conjunct = NEEDED_FOR[lemma].partition(".")
@@ -123,7 +123,7 @@ def test_z3_proves_it_all_without_the_lemmas_for_cvc5() -> None:
     assert [result.obligation.name for result in run.failed] == []
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("hint", WITHOUT_HINT)
 def test_every_hint_is_needed(hint: str) -> None:
     action, _, conjunct = WITHOUT_HINT[hint].partition(".")
@@ -199,7 +199,7 @@ def rank(actions: list[str]) -> Callable[[tuple[str, Params]], int]:
     return lambda step: actions.index(step[0])
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("variant", ["kip-320", "kip-320-restarts"])
 @pytest.mark.parametrize("size", [1, 2])
 def test_all_conjuncts_hold_along_walks(variant: str, size: int) -> None:

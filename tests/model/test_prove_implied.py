@@ -45,7 +45,7 @@ def relation(implications: Implications, name: str) -> Relation:
     return implications.judge(mutant.traced, mutant.action).relation
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
@@ -69,7 +69,7 @@ def test_steps_are_implied_or_not(fencing: Implications, name: str, expected: Re
     assert relation(fencing, name) is expected
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "name",
     [

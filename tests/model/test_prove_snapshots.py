@@ -50,7 +50,7 @@ def test_it_is_registered() -> None:
     assert all(lemma.doc.endswith(".") and lemma.doc.count(". ") == 0 for lemma in kip_630.lemmas.values())
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "variant", [pytest.param("kip-630-safe", marks=pytest.mark.nightly(seconds=45)), "kip-630-nodes"]
 )
@@ -150,7 +150,7 @@ STORY = [
 """Replica 2 has half a snapshot and the log behind it, by responses that came late."""
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("walks", "length"), [(2, 6), pytest.param(60, 15, marks=pytest.mark.nightly(seconds=60))])
 @pytest.mark.parametrize("begun", [0, 6, 10, 14, 16])
 def test_all_conjuncts_hold_along_walks(begun: int, walks: int, length: int) -> None:

@@ -146,19 +146,19 @@ def test_every_variant_is_accounted_for_once() -> None:
     assert sorted([*TWINS, *ELSEWHERE, *proved, "kip-630-quorum"]) == sorted(snapshots.variants)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("guard", NEEDED)
 def test_without_it_an_obligation_fails(guard: str) -> None:
     assert counterexample_without(kip_630, guard) == NEEDED[guard]
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("guard", REDUNDANT)
 def test_without_it_every_promise_is_still_proved(guard: str) -> None:
     proved_without(kip_630, guard)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("variant", TWINS)
 def test_no_variant_with_a_hole_is_proved(variant: str) -> None:
     run = judge(kip_630, snapshots.traced(variant))

@@ -72,7 +72,7 @@ def test_it_is_registered() -> None:
     assert kip_1023.told == "at transactions 1"
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", HEAVY)
 def test_neither_seed_nor_order_changes_a_verdict(name: str) -> None:
     assert [proved(kip_1023, name, seed) for seed in range(3)] == [True] * 3
@@ -101,7 +101,7 @@ def test_every_action_can_happen_where_all_conjuncts_hold() -> None:
     assert [w.action for w in run.witnesses if w.found is None] == []
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("variant", TWINS)
 def test_no_variant_with_a_hole_is_proved(variant: str) -> None:
     action, _, conjunct = TWINS[variant].partition(".")

@@ -80,7 +80,7 @@ def test_it_is_registered() -> None:
     assert all(lemma.doc.endswith(".") and lemma.doc.count(". ") == 0 for lemma in kip_320_mended.lemmas.values())
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("seed", range(1, 3))
 def test_neither_seed_nor_order_changes_a_verdict(seed: int) -> None:
     obligations = Obligations(attach(kip_320_mended, truncation.traced()))
@@ -120,14 +120,14 @@ def test_every_lemma_and_hint_is_accounted_for() -> None:
     assert given == set(WITHOUT_HINT)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("lemma", NEEDED_FOR)
 def test_every_lemma_is_needed(lemma: str) -> None:
     assert proved(kip_320_mended, NEEDED_FOR[lemma])
     assert not proved(without_lemma(lemma), NEEDED_FOR[lemma])
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("hint", WITHOUT_HINT)
 def test_every_hint_is_needed(hint: str) -> None:
     action, _, conjunct = WITHOUT_HINT[hint].partition(".")
@@ -229,7 +229,7 @@ def reachable(concrete: Concrete) -> Iterator[tuple[State, str]]:
                 yield after, action
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("size", "states"),
     [
@@ -281,7 +281,7 @@ def taken(concrete: Concrete, state: State, action: str, params: Params) -> Stat
     return after
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("walks", "length"), [(3, 12), pytest.param(60, 25, marks=pytest.mark.nightly(seconds=40))])
 @pytest.mark.parametrize("begun", [0, 9, 12, 14])
 def test_all_conjuncts_hold_along_walks(begun: int, walks: int, length: int) -> None:

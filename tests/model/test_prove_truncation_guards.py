@@ -128,19 +128,19 @@ def run_that_breaks(run: ProofRun) -> tuple[str, int]:
     return broken.violated, len(broken.path)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("guard", NEEDED)
 def test_without_it_an_obligation_fails(guard: str) -> None:
     assert counterexample_without(kip_320_mended, guard) == NEEDED[guard]
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("guard", REDUNDANT)
 def test_without_it_every_promise_is_still_proved(guard: str) -> None:
     proved_without(kip_320_mended, guard)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("variant", TWINS)
 def test_no_variant_with_a_hole_is_proved(variant: str) -> None:
     run = judge(kip_320_mended, truncation.traced(variant))
@@ -158,7 +158,7 @@ def with_hole(name: str, monkeypatch: pytest.MonkeyPatch) -> TracedProtocol:
     return truncation.traced(name)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("hole", HOLES)
 def test_each_hole_of_the_text_is_noticed(hole: str, monkeypatch: pytest.MonkeyPatch) -> None:
     name, promise, steps = HOLES[hole]

@@ -67,7 +67,7 @@ def test_it_is_registered() -> None:
     assert promises == list(snapshots.invariant_names)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("actions", [ELECTIONS, pytest.param((), marks=pytest.mark.nightly(seconds=50))])
 def test_every_promise_is_proved(actions: tuple[str, ...]) -> None:
     attached = attach(kip_630_votes, VOTES)
@@ -97,7 +97,7 @@ def test_what_is_not_of_the_other_proof() -> None:
     assert dict(kip_630_votes.ghosts).keys() == dict(kip_630.ghosts).keys()
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("lemma", NEEDED_FOR)
 def test_every_lemma_about_votes_is_needed(lemma: str) -> None:
     action, _, conjunct = NEEDED_FOR[lemma].partition(".")
@@ -144,13 +144,13 @@ def test_every_guard_about_votes_is_accounted_for_once() -> None:
     assert sorted([*NEEDED, *REDUNDANT]) == about
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("guard", NEEDED)
 def test_without_it_an_obligation_fails(guard: str) -> None:
     assert counterexample_without(kip_630_votes, guard) == NEEDED[guard]
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("guard", REDUNDANT)
 def test_without_it_every_promise_is_still_proved(guard: str) -> None:
     proved_without(kip_630_votes, guard)

@@ -80,7 +80,7 @@ def divergence(states: list[State], reference: Reference, staged: Staged, batch:
     return None
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("variant", fencing.variants)
 def test_they_agree_about_every_state_and_step(at: At, variant: str) -> None:
     (constants,) = small_enough(variant, "2/2/2/2")
@@ -107,7 +107,7 @@ def walked(system: System, walks: int, length: int) -> Iterable[State]:
             yield state
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("variant", fencing.variants)
 def test_they_agree_along_random_walks_with_three_replicas(at: At, variant: str) -> None:
     print(f"seed {SEED}")
@@ -118,7 +118,7 @@ def test_they_agree_along_random_walks_with_three_replicas(at: At, variant: str)
     assert divergence(states, Reference(system), stage(system), Batch(system)) is None
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("constants", ["1/1/1/0", "1/3/2/1", "2/1/1/0", "4/1/1/0", "2/4/3/1"])
 def test_they_agree_at_odd_constants(at: At, constants: str) -> None:
     system = at(constants)
@@ -127,7 +127,7 @@ def test_they_agree_at_odd_constants(at: At, constants: str) -> None:
     assert divergence(states, Reference(system), staged, Batch(system)) is None
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "guard", ["follower_fetch.epoch_not_fenced", "leader_expand_isr.hw_reached_epoch", "leader_shrink_isr.in_isr"]
 )
@@ -146,7 +146,7 @@ def test_a_guard_that_one_of_them_lacks_is_found(at: At, guard: str) -> None:
     assert divergence(sample, reference, staged, Batch(mutant)) == states[where[0]]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("op", "wrong"),
     [("min", np.maximum), ("le", np.less), ("without", lambda replicas, _: replicas), ("ite", lambda _, yes, no: no)],

@@ -33,7 +33,7 @@ def kinds(found: Refinement) -> dict[tuple[str, ...], int]:
     return {each.guards: len(each.path) for each in found.apart}
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("variant", "other", "constants"),
     [
@@ -82,7 +82,7 @@ def test_a_proposed_isr_is_taken_up_when_things_are_no_more_as_they_were(at: At)
     assert (found.broken, found.mapped, found.unreached) == (None, 165, 0)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("constants", "mapped"), [("2/1/1/0", 59), ("2/1/1/1", 479)])
 def test_without_crashes_one_guard_tells_them_apart(at: At, constants: str, mapped: int) -> None:
     """A follower that has caught up since is taken out all the same; nothing else differs."""
@@ -135,7 +135,7 @@ def test_what_a_running_cluster_does_that_brokers_in_whole_exchanges_do_not(at: 
     assert (found.distinct, found.mapped, found.unreached) == (1121, 195, 38)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("constants", "kept", "row"),
     [
@@ -190,7 +190,7 @@ def voting(variant: str, constants: str) -> System:
     return ground(snapshots.traced(variant), values)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("constants", "distinct"),
     [
@@ -225,7 +225,7 @@ def _nobody(k: Algebra, _s: View, _replica: Value) -> Value:
     return k.EMPTY
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("wrong", "length"), [(_known_isr, 4), (_nobody, 2)])
 def test_a_wrong_mapping_is_refused_with_a_run(at: At, wrong: Callable[..., Value], length: int) -> None:
     """The planted fault: the ISR that a leader knows is none that both have, and that of nobody is no ISR."""

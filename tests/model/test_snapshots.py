@@ -79,14 +79,14 @@ def test_late_responses_are_not_vacuous_either() -> None:
     assert all(answer.witnesses.values())
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("constants", "expected"), SAFE.items())
 def test_distinct_states_and_depth_of_the_safe_variant(constants: str, expected: tuple[int, int]) -> None:
     answer = explore(Query.of(at(constants)))
     assert (answer.verdict, answer.distinct, answer.depth) == (Verdict.HOLDS, *expected)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("variant", list(OTHERS))
 def test_distinct_states_and_depth_of_the_others(variant: str) -> None:
     for constants, expected in OTHERS[variant].items():
@@ -94,7 +94,7 @@ def test_distinct_states_and_depth_of_the_others(variant: str) -> None:
         assert (answer.distinct, answer.depth, answer.path) == (*expected, None), constants
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("variant", "constants"), list(BREACHES))
 def test_what_each_variant_breaks_and_how_soon(variant: str, constants: str) -> None:
     """Each promise asked for alone: the two holes that were known, the three that were not, and the twins."""
@@ -105,7 +105,7 @@ def test_what_each_variant_breaks_and_how_soon(variant: str, constants: str) -> 
         assert (answer.violated, len(answer.path)) == (name, length)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("promise", "length", "culprit"),
     [("no_committed_record_lost", 19, "late_snapshot"), ("offsets_in_order", 15, "late_divergence")],
@@ -118,7 +118,7 @@ def test_what_stale_responses_do_to_three_voters(promise: str, length: int, culp
     assert culprit in [step.instance.action for step in answer.path]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_both_engines_see_the_same(variant: str) -> None:
     for constants in ("2/0/1/1/1/0/0/1", "2/1/2/0/2/0/0/1", LATE):
@@ -168,7 +168,7 @@ def test_without_the_lag_nobody_falls_behind() -> None:
     assert mended.transitions["leader_advance_lbo"]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("dropped", "broken", "length"),
     [
@@ -230,7 +230,7 @@ def states_on_the_way(*mutant: str) -> tuple[dict[str, int], ...]:
     return tuple(dict(zip(cells, step.state, strict=True)) for step in path[5:])
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("variant", ["kip-630-safe", "kip-630"])
 def test_the_symbolic_relation_on_the_way_into_the_holes(variant: str) -> None:
     """Random walks seldom see a snapshot: every step here is one from a state of a counterexample."""

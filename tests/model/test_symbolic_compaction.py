@@ -21,7 +21,7 @@ LARGER = "2/3/2/2/0/0/1/0/2/1"
 SAFE = "kip-280-safe"
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("constants", SMALLEST)
 def test_every_transition_at_the_smallest_constants(constants: str) -> None:
     every_step(at(compaction, SAFE, constants), SEED)
@@ -41,7 +41,7 @@ def test_five_hundred_transitions_at_larger_constants(variant: str) -> None:
     assert len(check.by_action) > 10 and check.by_action["remove_record"] > 20
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("variant", "action"), [("ties-to-lower", "remove_record"), ("cleans-active", "finish_cleaning")]
 )

@@ -49,13 +49,13 @@ def test_every_transition_at_the_smallest_constants() -> None:
     assert {action.name for action in snapshots.traced(SAFE).actions} - seen == unseen
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("variant", ["kip-630", "lbo-misread", "mixed-chunks"])
 def test_every_transition_of_the_others(variant: str) -> None:
     every_step(at(snapshots, variant, SMALLEST[0]), SEED, refused=300)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @nightly
 @pytest.mark.parametrize("constants", SMALLEST)
 @pytest.mark.parametrize("variant", snapshots.variants)
@@ -75,7 +75,7 @@ def test_two_thousand_transitions_at_larger_constants() -> None:
     assert min(check.by_action.values()) >= 80, "as many of one action as of another"
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @nightly
 @pytest.mark.parametrize("constants", LARGEST)
 @pytest.mark.parametrize("variant", snapshots.variants)

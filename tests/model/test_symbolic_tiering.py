@@ -35,7 +35,7 @@ def test_a_thousand_transitions_at_larger_constants(variant: str) -> None:
     assert len(check.by_action) > 20
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("variant", "action"),
     [("jump-unknown", "start_at_local_start"), ("upload-past-hw", "start_copy"), ("deposed-deletes", "delete_segment")],

@@ -40,7 +40,7 @@ def fresh_solver() -> z3.Solver:
 # The unbounded reading of a concrete state takes the reference's steps.
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("variant", fencing.variants)
 def test_the_unbounded_relation_takes_the_steps_of_the_reference(variant: str) -> None:
     system = ground(fencing.traced(variant), LARGER)
@@ -151,7 +151,7 @@ def unproved(traced: TracedProtocol, claims: Mapping[str, Term]) -> list[tuple[s
     return failed
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "variant", [v for v in fencing.variants if not {"proposed", "asked_isr"} & fencing.variables_of(v).keys()]
 )
@@ -183,7 +183,7 @@ def test_type_ok_is_inductive_with_one_lemma() -> None:
     assert lost == [("leader_write", "type_ok")]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("guard", "lost"),
     [
@@ -269,7 +269,7 @@ def test_only_one_action_raises_the_high_watermark_of_a_leader() -> None:
     assert raising == ["leader_inc_high_watermark"]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "guard",
     [

@@ -73,7 +73,7 @@ def test_the_default_constants_and_variant() -> None:
     assert (set(PLAN.breaks), set(PLAN.holds)) == (broken, {BROKERS})
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("constants", [PLAN.holds[BROKERS], PLAN.stepped])
 def test_what_brokers_do_holds_where_nothing_expires(constants: str) -> None:
     answer = answer_to(at(constants, BROKERS))
@@ -96,7 +96,7 @@ def test_the_mended_rules_keep_every_promise_at_the_default_constants() -> None:
     assert set(tiering.actions) - set(answer.transitions) == {"crash_while_building"}
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("constants", "expected"), GRAPHS.items())
 def test_distinct_states_and_depth_of_the_safe_variant(constants: str, expected: tuple[int, int]) -> None:
     answer = answer_to(at(constants))
@@ -112,7 +112,7 @@ def test_it_holds_at_larger_constants(constants: str, expected: tuple[int, int])
     assert (answer.verdict, answer.distinct, answer.depth) == (Verdict.HOLDS, *expected)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("variant", list(OTHERS))
 def test_distinct_states_and_depth_of_the_others(variant: str) -> None:
     answer = explore(Query.of(at(SMALL, variant), ("type_ok",)))
@@ -128,7 +128,7 @@ def test_the_engines_visit_the_same_states() -> None:
             assert batch.witnesses == other.witnesses
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("variant", "constants"), list(BREACHES))
 def test_what_each_variant_breaks_and_how_soon(variant: str, constants: str) -> None:
     assert constants == PLAN.breaks[variant]
@@ -158,7 +158,7 @@ NEEDED = {
 """Without these steps' fairness, the property fails there."""
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("constants", list(NEEDED))
 def test_an_empty_follower_joins_the_isr_in_the_end(constants: str) -> None:
     """With the fair set; without fairness of any one of its steps it does not, here or there."""
@@ -177,7 +177,7 @@ ONE_RECORD, ONE_EPOCH = "2/1/1/1/1/1/1/1", "2/2/0/1/0/0/1/1"
 GUARDS = breaches_by_guard(tiering, WITHOUT_GUARD, SAFE)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("guard", list(GUARDS))
 def test_without_any_one_of_these_guards_a_promise_breaks(guard: str) -> None:
     promise, length, constants = GUARDS[guard]

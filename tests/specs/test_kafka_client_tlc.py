@@ -103,7 +103,7 @@ def walked(system: System, steps: tuple[tuple[str, dict[str, int]], ...]) -> Sta
     return state
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.nightly(seconds=60)
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_from_drawn_states_the_steps_are_those_of_the_python_protocol(tlc: Tlc, variant: str) -> None:
     """And each guard, but for few, alone refuses a step of these states: without it there would be another edge."""

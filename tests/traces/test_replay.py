@@ -121,7 +121,7 @@ def agrees(stepper: Stepper, state: State, event: TraceEvent) -> bool:
 # --- old protocols, held against kip-320
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("variant", OLD)
 @settings(deadline=None, max_examples=50)
 @given(choices=CHOICES)
@@ -150,7 +150,7 @@ def test_a_walk_of_an_old_protocol_is_refused_where_kip_320_leaves_it(
     assert answer.verdict is Verdict.HOLDS
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("variant", OLD)
 def test_the_counterexample_of_an_old_protocol(model: Model, counterexample: Counterexample, variant: str) -> None:
     """On its own variant it is explained and breaks an invariant at its end; kip-320 does not explain it at all."""
@@ -280,7 +280,7 @@ def test_the_other_budgets_say_which(model: Model, walk: Walk) -> None:
     assert hasty.reason.startswith("max_seconds:")
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("budget", [{"max_skipped": -1}, {"max_frontier": 0}, {"max_seconds": float("nan")}])
 def test_a_budget_below_nothing(budget: dict[str, Any]) -> None:
     with pytest.raises(BadInput, match=f"--{next(iter(budget)).replace('_', '-')}: "):

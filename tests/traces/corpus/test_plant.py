@@ -53,7 +53,7 @@ FAULTS = {
 }
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("protocol", FAULTS)
 def test_the_reference_refuses_each_planted_trace_where_the_truth_says_and_no_other(
     protocol: str, tmp_path: Path
@@ -175,7 +175,7 @@ OTHERS = [
 ]
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("protocol", "name"), OTHERS, ids=[name for _, name in OTHERS])
 def test_the_rules_of_a_variant_are_the_actions_that_it_has_otherwise(protocol: Protocol, name: str) -> None:
     system = ground(protocol.traced(None), {"replicas": 2})

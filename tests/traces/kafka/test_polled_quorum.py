@@ -62,7 +62,7 @@ COUNTED_TWICE = (leads(1, 4, 8, 7, (2, 7)), leads(1, 4, 8, 8, (2, 7)))
 TWO_LEADERS = (leads(1, 4, 7, 7, (2, 7)), leads(2, 4, 7, 7, (1, 7)))
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("looks", [COUNTED_TWICE, TWO_LEADERS], ids=["commits alone", "two leaders"])
 def test_what_none_does_is_a_violation(looks: Sequence[Look]) -> None:
     """A record is committed that a majority lacks; an epoch has two leaders. All that the model comes to is tried."""
