@@ -99,11 +99,11 @@ def conform(
     json: Annotated[bool, Parameter(negative=())] = False,
     **constants: Whole,
 ) -> ExitCode:
-    """Hold an implementation against the model, and make the first divergence small.
+    """Test an implementation against the model, and shrink the first divergence.
 
-    Two ways: in free runs the system runs by itself, and the model must be able to follow; in lockstep it is asked to
-    try one action of the model at a time. The protocol's constants are options too, as in --replicas 3: fencepost
-    protocols PROTOCOL lists them.
+    There are two modes. In simulation the scheduler delivers messages, fires timers and injects faults, and after each
+    event the model must reach the observed state. In lockstep the system executes one action of the model at a time.
+    The protocol's constants are options too, as in --replicas 3: fencepost protocols PROTOCOL lists them.
 
     Parameters
     ----------
@@ -122,8 +122,8 @@ def conform(
         Release of Apache Kafka that --impl kafka and kafka-cluster run, by default the one that the drivers were made
         for; Maven fetches it if it is not there yet.
     time
-        Time to draw runs for (60s, 5m, 1h), half of it each mode, shrinking included. The seed alone decides what is
-        drawn, and a finding comes with a command that finds it again without the clock.
+        Time limit of the runs (60s, 5m, 1h), half of it for each mode, shrinking included. The seed alone decides the
+        runs. A finding is printed with a command that repeats it without the clock.
     runs
         Number of simulated runs; by default 500.
     events
@@ -141,25 +141,24 @@ def conform(
         Generator of lockstep runs: hypothesis (which shrinks what it finds, the default) or random (faster; delta
         debugging alone shrinks).
     corpus
-        Folder that keeps the simulated runs that met something new (steps of the model, refusing guards, lines); later
-        runs continue from them. The same seed and the same folder give the same runs.
+        Folder of the simulated runs that reached a new step of the model, a new refusing guard or a new line. Later
+        runs resume from them. The same seed and the same folder give the same runs.
     source
-        Folder of the system's source: the report lists the lines that no simulated run has executed. By default what is
-        known of a built-in system, and the file of your own. On Python 3.11 one run of eight is watched.
+        Folder of the system's source, by default that of a built-in system or the file of your own. The report lists
+        the lines that no simulated run executed; it measures one run of eight.
     invariant
         Invariant to check (repeatable; default all).
     faults
-        Draw faults, as by default.
+        Inject faults, as by default.
     fault
-        Kind of fault to draw in lockstep, and no other (repeatable): lose-request, crash, ... The adapter must be able
-        to inject it.
+        Kind of fault to inject in lockstep, and no other (repeatable): lose-request, crash, ... The adapter must
+        support it.
     max_seconds
-        Limit in seconds, half of them each mode, shrinking included, after which the verdict is unknown.
+        Limit in seconds, half of it for each mode, shrinking included, after which the verdict is unknown.
     step_timeout
-        Limit of one call of the system (60s, 5m). A call that takes longer has hung, which is a divergence.
+        Time limit of one call of the system (60s, 5m). A longer call is reported as hung, which is a divergence.
     replay
-        File of an earlier divergence to run exactly: the events of a schedule, or the tries of a trace; of any other
-        complete trace, its steps.
+        File of an earlier divergence to repeat: the events of a schedule, or the steps of a complete trace.
     json
         Print one JSON object on standard output.
     html

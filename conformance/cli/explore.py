@@ -142,9 +142,8 @@ def explore(
         --html and --trace-out then write a file for each: why.html becomes why-INVARIANT.html.
     engine
         Engine of the search: batch (NumPy, whole frontiers), compiled (C, by the compiler of this machine), reference
-        (plain Python, one state at a time) or symbolic (Z3, whole runs at once: finds a shortest counterexample without
-        visiting states, and never that all is well). By default batch, which continues compiled where there are many
-        states and a C compiler.
+        (plain Python, one state at a time) or symbolic (Z3, whole runs at once: finds a shortest counterexample, and
+        never holds). By default batch, which continues as compiled if there are many states and a C compiler.
     threads
         Number of threads of the compiled engine at most; by default as many as there are cores, up to four. The answer
         is the same for any number.
@@ -177,13 +176,12 @@ def explore(
         Limit of Z3's resource units for runs of one length (the symbolic engine alone), after which the verdict is
         unknown; some millions a second, and the same in each run; by default 1,000,000,000.
     directory
-        Directory to keep the states in, which is made if it is not there, so that memory does not limit how many they
-        are. A state takes 8 bytes for each 64-bit word of its key, and for a while there are the successors of one
-        level that memory has no room for. A search that was killed, or has spent a budget, resumes there from its last
-        finished level.
+        Directory to keep the states in, so that memory does not limit their number; it is made if it is missing. A
+        state takes 8 bytes for each 64-bit word of its key, and the successors of one level may be there too. A search
+        that was killed, or that reached a limit, resumes from its last finished level.
     master
-        Place where Spark does the levels, with --dir: local[N], local[*] or spark://HOST:PORT, whose workers all see
-        that directory; each of its processes is granted --max-memory. By default serial: this process, without Spark.
+        Spark master that searches the levels, with --dir: local[N], local[*] or spark://HOST:PORT. All workers must see
+        the directory; each process may use --max-memory. By default serial: this process, without Spark.
     """
     refuse_same(trace_out=trace_out, html=html, graph=graph, junitxml=junitxml)
     for target in (trace_out, html, graph, junitxml):

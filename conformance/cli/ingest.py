@@ -70,8 +70,8 @@ def ingest(
 ) -> ExitCode:
     """Lay out traces as a corpus for fencepost mine.
 
-    What is wrong is named, a line each, and the rest is laid out; the exit code is 2 then. Where each trace came from
-    is written to sources.jsonl in the corpus.
+    Each faulty trace is named on a line of its own, and the others are written; the exit code is 2 then. The file
+    sources.jsonl in the corpus lists the origin of each trace.
 
     Parameters
     ----------
@@ -83,8 +83,8 @@ def ingest(
         controller, with the loggers of docs/how-to/read-server-logs.md. Each partition becomes one trace or several.
         If --protocol names the protocol of the controllers' own log, only that log is read, and becomes one trace.
     protocol
-        Protocol of Parquet files that do not say what they hold; its constants are options too, as for explore. Place
-        of the protocol of traces if it is not installed: file.py:name or module:name.
+        Protocol of Parquet files that do not name theirs; its constants are options too, as for explore. For traces of
+        a protocol that is not installed, its place: file.py:name or module:name.
     variant
         Variant of such Parquet files; of brokers' logs, that of the protocol whose states they are. The safe one by
         default; with --kafka-log, the one that Apache Kafka's brokers are checked against.
@@ -98,8 +98,8 @@ def ingest(
     json
         Print one JSON object on standard output.
     master
-        Place where Spark runs the tasks: local[N], local[*] or spark://HOST:PORT; serial: this process, without Spark.
-        By default serial or local[*], by the size: Spark takes ten seconds to start. Standard error says which.
+        Spark master that runs the tasks: local[N], local[*] or spark://HOST:PORT; serial: this process, without Spark.
+        By default serial or local[*], by the size of the corpus; standard error names it.
     """
     start = time.perf_counter()
     refuse_taken(out)

@@ -79,7 +79,7 @@ def mine(
     until_idle: Seconds | None = None,
     json: Annotated[bool, Parameter(negative=())] = False,
 ) -> ExitCode:
-    """Hold every trace of a corpus to a variant, and tell each distinct bug by its shortest story.
+    """Check every trace of a corpus against a variant, and report each distinct bug by its shortest trace.
 
     A file that cannot be read is named on a line of its own, and the others are mined.
 
@@ -105,8 +105,8 @@ def mine(
     max_states
         Size of the model's whole graph up to which the corpus is compared with it.
     master
-        Place where Spark runs the tasks: local[N], local[*] or spark://HOST:PORT; serial: this process, without Spark.
-        By default serial or local[*], by the size: Spark takes ten seconds to start. Standard error says which. With
+        Spark master that runs the tasks: local[N], local[*] or spark://HOST:PORT; serial: this process, without Spark.
+        By default serial or local[*], by the size of the corpus; standard error names it. With
         --follow always Spark.
     follow
         Mine the files that arrive in the folder as well, until interrupted: each batch of them is a line on standard

@@ -80,13 +80,13 @@ def mutants(
     json_lines: Annotated[bool, Parameter(negative=())] = False,
     **constants: Whole,
 ) -> ExitCode:
-    """Change model and implementation in each place where they could be wrong, and see who notices.
+    """Mutate the model and the implementation, and report which checks kill each mutant.
 
-    In the model each named guard is dropped, and each bound is shifted by one. A mutant is killed where a promise
-    breaks. One that breaks nothing needs a reason. It is implied, where Z3 shows for all constants that it takes the
-    same steps; proved, where Z3 shows for all constants that it keeps every promise of safety; else it is argued, in
-    words, which are checked as far as can be. The implementation gets named defects, each a kind of bug that brokers
-    and consumers have had; one is killed by a run in lockstep with the model, or by free runs that it explains.
+    In the model each named guard is dropped, and each bound is shifted by one. A mutant is killed if an invariant or a
+    liveness property is violated. A surviving mutant needs a reason: implied, if Z3 shows for all constants that it
+    takes the same steps; proved, if Z3 shows for all constants that every invariant holds; else argued, in words. The
+    implementation gets named defects, each a kind of bug that brokers and consumers have had. A defect is killed by a
+    lockstep run or by a simulation that diverges from the model.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def mutants(
         Names of mutants, or their beginnings (follower_fetch.), to judge alone. With --generated: patterns of file
         names (replica/*.py).
     generated
-        Number of mutants to draw of the source of impl/, or of --source.
+        Number of mutants to sample from the source of impl/, or from --source.
     source
         Folder of another system's modules, all of which are mutated but tests.
     system

@@ -24,12 +24,12 @@ def protocols(
     *,
     json: Annotated[bool, Parameter(negative=())] = False,
 ) -> ExitCode:
-    """List the protocols that are installed; of one, everything that has a name.
+    """List the installed protocols; for one protocol, list everything that has a name.
 
     Parameters
     ----------
     protocol
-        Tell all of this one: its name, file.py:name or module:name.
+        Protocol to list in full: its name, file.py:name or module:name.
     json
         Print one JSON object on standard output.
     """

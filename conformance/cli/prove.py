@@ -75,10 +75,10 @@ def prove(
     junitxml: Path | None = None,
     json: Annotated[bool, Parameter(negative=())] = False,
 ) -> ExitCode:
-    """Prove a protocol's promises for any number of replicas, offsets, records and leader epochs.
+    """Prove a protocol's invariants for any number of replicas, offsets, records and leader epochs.
 
-    Z3 is asked, for each action and each conjunct of an inductive invariant, to refute that the action can break it.
-    What it does not refute is not proved: a finite counterexample to induction is then looked for, and shown.
+    For each action and each conjunct of an inductive invariant, Z3 must refute that the action can break the conjunct.
+    An obligation that is not refuted is not proved: the prover then searches a finite counterexample to induction.
 
     Parameters
     ----------

@@ -60,14 +60,13 @@ def record(
     variant: str | None = None,
     json: Annotated[bool, Parameter(negative=())] = False,
 ) -> ExitCode:
-    """Poll a running Apache Kafka cluster, and write what its brokers show of one partition as a trace.
+    """Poll a running Apache Kafka cluster, and write the state of one partition as a trace.
 
-    Nothing is installed on the brokers and nothing of them is changed: they are asked, over their own protocol, in
-    which leader epoch a replica is, whether it leads, where its log and its leader epochs end, and for its high
-    watermark. Of __cluster_metadata it is the controllers who are asked (DescribeQuorum), of whom the leader answers.
-    Request versions are negotiated; each observation that a release lacks is named in the output and in the header.
-    The trace has looks alone, and says that steps may be missing between them: fencepost replay and fencepost ingest
-    take it.
+    The recorder installs nothing and changes nothing. It queries the brokers over Kafka's protocol: leader epoch, role,
+    log end, ends of leader epochs, high watermark. For __cluster_metadata it queries the controllers (DescribeQuorum);
+    their leader answers. It negotiates request versions; the output and the header name each observation that the
+    release lacks. The trace has polls alone, so steps may be missing between them: fencepost replay and fencepost
+    ingest read it.
 
     Parameters
     ----------

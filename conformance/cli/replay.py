@@ -84,8 +84,8 @@ def replay(
     protocol
         Place of the trace's protocol, if it is not installed: file.py:name or module:name.
     complete
-        Treat the trace as complete, whatever its header says: nothing happened between its events. A trace that may
-        lack events is never refused for good without this; the verdict is then unknown.
+        Treat the trace as complete, also if its header does not: nothing happened between its events. In a trace that
+        may lack events, an event that no state explains is unknown, not violated.
     invariant
         Invariant to check (repeatable; default all).
     drop
@@ -98,10 +98,10 @@ def replay(
         Limit in seconds, after which the verdict is unknown.
     on
         Target to execute the trace on, in place of replaying it: kafka-cluster is three brokers and a controller of
-        Apache Kafka, whose messages wait at proxies until the trace has them arrive. What is seen after each step must
-        be what the model has. A step that a cluster cannot be made to take ends it, with verdict unknown.
+        Apache Kafka behind proxies, which deliver each message when the trace does. After each step the observed state
+        must be the model's. A step that the cluster cannot execute ends the run, with verdict unknown.
     html
-        Page to write: the run that explains the trace, or its longest part that one explains.
+        Page to write: the run that explains the trace or its longest explained prefix.
     json
         Print one JSON object on standard output.
     """

@@ -71,8 +71,8 @@ def simulate(
 ) -> ExitCode:
     """Write a corpus of seeded random walks of a model. The same seed gives the same corpus, byte for byte.
 
-    The protocol's constants are options too, as for explore. A walk ends early where nothing more can happen: larger
-    constants (--max-leader-epoch above all) make for longer walks.
+    The protocol's constants are options too, as for explore. A walk ends early if no action is enabled: larger
+    constants, above all --max-leader-epoch, give longer walks.
 
     Parameters
     ----------
@@ -100,8 +100,8 @@ def simulate(
     rate
         Share of traces that are planted, exactly (rounded to a whole trace), the faults by turns.
     master
-        Place where Spark runs the tasks: local[N], local[*] or spark://HOST:PORT; serial: this process, without Spark.
-        By default serial or local[*], by the size: Spark takes ten seconds to start. Standard error says which.
+        Spark master that runs the tasks: local[N], local[*] or spark://HOST:PORT; serial: this process, without Spark.
+        By default serial or local[*], by the size of the corpus; standard error names it.
     json
         Print one JSON object on standard output.
     """
