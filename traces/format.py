@@ -40,7 +40,9 @@ class TraceHeader:
     """What a trace is a trace of.
 
     ``constants`` has a value for each constant of the protocol. ``complete`` says that every step that happened is
-    an event; otherwise events may be missing anywhere. ``source`` is free: where the trace came from.
+    an event; otherwise events may be missing anywhere. ``source`` is free: where the trace came from. ``partial``: why
+    the trace reports only a part of the run, such as where its end is cut off; None: it reports all. No replay of a
+    partial trace answers ``holds``.
     """
 
     protocol: str
@@ -48,10 +50,11 @@ class TraceHeader:
     constants: Mapping[str, int]
     complete: bool = False
     source: Mapping[str, Json] = field(default_factory=dict)
+    partial: str | None = None
 
     def to_json(self) -> dict[str, Json]:
-        """The header as a JSON object."""
-        return {
+        """The header as a JSON object; ``partial`` only of a trace that is."""
+        body: dict[str, Json] = {
             "format": FORMAT,
             "version": VERSION,
             "protocol": self.protocol,
@@ -60,6 +63,7 @@ class TraceHeader:
             "complete": self.complete,
             "source": dict(self.source),
         }
+        return body if self.partial is None else body | {"partial": self.partial}
 
 
 @dataclass(frozen=True)

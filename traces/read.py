@@ -25,7 +25,7 @@ MAX_LINE: Final = 1 << 20
 MAX_PROBLEMS: Final = 50
 """A file of garbage yields at most this many problems and one that says how many more there were."""
 
-_HEADER_FIELDS: Final = {"format", "version", "protocol", "variant", "constants", "complete", "source"}
+_HEADER_FIELDS: Final = {"format", "version", "protocol", "variant", "constants", "complete", "partial", "source"}
 _EVENT_FIELDS: Final = {"step", "action", "params", "observed", "source"}
 _HEADER_EXAMPLE: Final = f'begin the file with {{"format": "{FORMAT}", "version": {VERSION}, "protocol": ...}}'
 
@@ -188,6 +188,8 @@ class TraceReader:
                     self._wrong(f"the constant {shown(name)} is {shown(value)}", mend)
         if type(found.get("complete", False)) is not bool:
             self._wrong(f"complete of the header is {shown(found['complete'])}", "give true or false")
+        if "partial" in found and not (isinstance(found["partial"], str) and found["partial"]):
+            self._wrong(f"partial of the header is {shown(found['partial'])}", "give the reason, or leave it out")
         self._check_extras(found, _HEADER_FIELDS, "the header")
         if len(self.problems) > before or self._dropped:
             return None
@@ -197,6 +199,7 @@ class TraceReader:
             found["constants"],
             found.get("complete", False),
             found.get("source", {}),
+            found.get("partial"),
         )
 
     def _check_extras(self, found: dict[str, Any], known: set[str], whose: str) -> None:

@@ -17,7 +17,8 @@ observation (``model/core/change_guards.py``). In a complete trace no unobserved
     (``contradictions.py``); ``conflict`` names them.
 ``unknown``
     A budget ran out before either was certain; ``reason`` names it. For a trace that may lack events, that more than
-    ``max_skipped`` unobserved steps could have explained it counts as a budget that ran out.
+    ``max_skipped`` unobserved steps could have explained it counts as a budget that ran out. So does a header that
+    calls the trace partial, if the model explains all of it.
 
 Events are tried with no unobserved step first, then one in each gap, and so on, so an explanation of the smallest
 gaps is found first.
@@ -213,7 +214,15 @@ def replay(
     if stepper is None:
         stepper = stepper_for(traced_of(trace), trace.header.constants, often=bool(skips) or len(trace) > _OFTEN)
     chosen = _chosen(stepper, invariants)
-    return _Run(trace, stepper, limits, chosen, whole, skips, confirm, on_progress).answer()
+    answer = _Run(trace, stepper, limits, chosen, whole, skips, confirm, on_progress).answer()
+    if answer.verdict is Verdict.HOLDS and trace.header.partial is not None:
+        answer.verdict, answer.reason = Verdict.UNKNOWN, partial_reason(trace.header.partial)
+    return answer
+
+
+def partial_reason(why: str) -> str:
+    """Why a partial trace that the model explains is ``unknown``."""
+    return f"the trace is partial: {why}"
 
 
 def traced_of(trace: Trace) -> TracedProtocol:

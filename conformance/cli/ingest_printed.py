@@ -69,5 +69,5 @@ def _named(all_: Iterable[Told]) -> tuple[list[Named], list[BadInput]]:
             continue
         named.append(Named(told.name, told.trace))
         if told.why is not None:
-            note(f"fencepost: {told.name}: told in part: {told.why}")
+            note(f"fencepost: {told.name}: partial: {told.why}")
     return named, problems

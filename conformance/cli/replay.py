@@ -141,7 +141,7 @@ def replay(
             complete=True if complete else None,
             on_progress=lambda done, of: bar.update(task, completed=done, detail=f"{done:,} of {of:,} events"),
         )
-    if not len(read) and not scan.problems and answer.verdict is Verdict.HOLDS:
+    if not len(read) and not scan.problems and answer.verdict is not Verdict.VIOLATED:
         raise BadInput("it has no events, so nothing would be checked", str(trace), "name a trace that has some")
     if scan.problems and answer.verdict is Verdict.HOLDS:
         why = f"the events from the first fault on could not be read ({scan.problems[0].where})"

@@ -8,6 +8,7 @@ from ...model.core.exit_code import ExitCode
 from ...model.explore.result import Verdict
 from ...traces.kafka.cluster import RecordingError
 from ...traces.read import read_trace
+from ...traces.replay import partial_reason
 from ..kafka.cluster.executors import carry
 from ..kafka.cluster.trace_executor import Carried, CarriedOut
 from ..kafka.jars import RELEASE
@@ -27,6 +28,8 @@ def replay_on(trace: Path, name: str, *, json: bool) -> ExitCode:
 
     try:
         found = carry(name, story, str(trace), RELEASE, say)
+        if found.verdict is Verdict.HOLDS and story.header.partial is not None:
+            found.verdict, found.reason = Verdict.UNKNOWN, partial_reason(story.header.partial)
     except RecordingError as failed:
         note(f"fencepost: {failed}")
         return Verdict.UNKNOWN.exit_code

@@ -56,7 +56,9 @@ def test_what_is_told_in_part_is_noted_and_what_is_left_out_is_a_problem(fencepo
     cut = tmp_path / "controller.log"
     cut.write_text("".join(line for line in controller.open() if "leader: 2 -> 1" not in line))
     said = fencepost("ingest", "--kafka-log", *brokers, cut, "--out", tmp_path / "c")
-    assert said.code == 0 and "fencepost: k11-0: told in part: what the controller decided in partition" in said.err
+    assert said.code == 0 and "fencepost: k11-0: partial: what the controller decided in partition" in said.err
+    mined = fencepost("mine", tmp_path / "c", "--variant", "kip-320-kafka-fences", *SERIAL)
+    assert mined.code == 3 and mined.out.count("the trace is partial: what the controller decided in partition") == 1
     said = fencepost("ingest", "--kafka-log", *brokers, "--out", tmp_path / "d")
     assert said.code == 2 and not (tmp_path / "d").exists()
     assert "fencepost: k11-0: left out: no controller's log tells of its creation; name the logs of all" in said.err

@@ -9,6 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fencepost.conformance.cli import replay_on
+from fencepost.conformance.kafka.cluster.trace_executor import CarriedOut
+from fencepost.model.explore.result import Verdict
 
 from .conftest import Fencepost
 
@@ -195,3 +198,31 @@ def test_what_is_no_trace_file_gets_one_line(fencepost: Fencepost, lost: Path, t
         (("--html", tmp_path), f"{tmp_path}: cannot write: it is a folder;"),
     ]:
         assert fencepost("replay", lost, *arguments).complaint.startswith(told)
+
+
+def test_replay_reports_once_why_a_partial_trace_is_unknown(fencepost: Fencepost, lost: Path, tmp_path: Path) -> None:
+    partial = edited(lost, lambda lines: lines[0].update(partial="the log of node 2 ends early"))
+    said = fencepost("replay", partial, "--invariant", "type_ok", "--html", tmp_path / "page.html")
+    told = " ".join(said.out.split())
+    assert said.code == 3 and told.count("the trace is partial: the log of node 2 ends early") == 1
+    assert "No verdict: the trace is partial: the log of node 2 ends early." in (tmp_path / "page.html").read_text()
+    assert fencepost("replay", partial).code == 1
+
+
+@pytest.mark.parametrize(
+    ("partial", "verdict", "code"),
+    [(None, Verdict.HOLDS, 0), ("it ends", Verdict.HOLDS, 3), ("it ends", Verdict.VIOLATED, 1)],
+)
+def test_replay_on_a_cluster_answers_unknown_for_a_partial_trace(
+    partial: str | None,
+    verdict: Verdict,
+    code: int,
+    fencepost: Fencepost,
+    lost: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(replay_on, "carry", lambda *_: CarriedOut(verdict, "" if code == 0 else "it breaks"))
+    trace = lost if partial is None else edited(lost, lambda lines: lines[0].update(partial=partial))
+    said = fencepost("replay", trace, "--on", "kafka-cluster", "--json")
+    assert said.code == code
+    assert said.json["reason"] == {0: None, 3: "the trace is partial: it ends", 1: "it breaks"}[code]

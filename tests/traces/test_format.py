@@ -67,6 +67,21 @@ def scan_lines(lines: list[bytes]) -> tuple[TraceReader, list[TraceEvent]]:
     return reader, list(reader)
 
 
+def test_reads_the_reason_of_a_partial_trace() -> None:
+    reader, events = scan_lines(changed(0, partial="the log of node 2 ends early"))
+    assert reader.problems == [] and reader.header is not None and len(events) == len(EVENTS)
+    assert reader.header.partial == "the log of node 2 ends early"
+    definition("header").validate(reader.header.to_json())
+    assert scan_lines(lines_of())[0].header == TraceHeader("fencing", "kip-320", HEADER["constants"], True)
+
+
+@pytest.mark.parametrize("partial", ["", True, None, 3])
+def test_rejects_a_partial_trace_without_a_reason(partial: object) -> None:
+    reader, _ = scan_lines(changed(0, partial=partial))
+    assert [each.mend for each in reader.problems] == ["give the reason, or leave it out"]
+    assert not definition("header").is_valid(HEADER | {"partial": partial})
+
+
 def test_the_schema_is_a_schema() -> None:
     Draft202012Validator.check_schema(trace_schema())
     assert trace_schema()["$schema"] == "https://json-schema.org/draft/2020-12/schema"

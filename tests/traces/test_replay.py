@@ -38,6 +38,28 @@ def incomplete(trace: Trace, events: Sequence[TraceEvent] | None = None) -> Trac
 # --- what was recorded is explained
 
 
+def test_replay_answers_unknown_for_a_partial_trace(model: Model, walk: Walk) -> None:
+    stepper = model()
+    whole = record(stepper.system, walk(stepper, list(range(9))))
+    partial = Trace(replace(whole.header, partial="the log of node 2 ends early"), whole.events)
+    answer = replay(partial, stepper)
+    assert replay(whole, stepper).verdict is Verdict.HOLDS
+    assert (answer.verdict, answer.reason) == (
+        Verdict.UNKNOWN,
+        "the trace is partial: the log of node 2 ends early",
+    )
+    assert answer.explained == answer.events == len(whole) > 0
+
+
+def test_replay_still_refuses_a_partial_trace(model: Model, walk: Walk) -> None:
+    stepper = model()
+    header = record(stepper.system, walk(stepper, [0])).header
+    bad = (TraceEvent(1, "become_leader", {"leader": 0, "epoch": 2}),)
+    for partial in (None, "the log of node 2 ends early"):
+        answer = replay(Trace(replace(header, partial=partial), bad), stepper)
+        assert (answer.verdict, answer.cause) == (Verdict.VIOLATED, "guard")
+
+
 @settings(deadline=None)
 @given(CHOICES, st.data())
 def test_a_recorded_walk_holds(model: Model, walk: Walk, choices: list[int], data: st.DataObject) -> None:

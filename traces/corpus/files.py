@@ -23,7 +23,7 @@ from ...model.core.errors import BadInput
 from ...model.core.regular_file import NotRegularFileError
 from ..run_report import Json
 from .checks import first_fault
-from .layout import FORMAT, METADATA_KEY, SCHEMA_VERSION, CorpusHeader, CorpusLayout, Events
+from .layout import FORMAT, METADATA_KEY, VERSIONS, CorpusHeader, CorpusLayout, Events
 from .output import hidden
 from .place import Place, is_utf8, shown_path
 
@@ -135,7 +135,7 @@ _FORMAT: Final[dict[str, Any]] = {
 
 
 def _metadata(header: CorpusHeader) -> bytes:
-    told = {"format": FORMAT, "version": SCHEMA_VERSION, "header": header.to_json()}
+    told = {"format": FORMAT, "version": header.version, "header": header.to_json()}
     return json.dumps(told, allow_nan=False).encode()
 
 
@@ -371,12 +371,13 @@ def open_events(path: Path | str) -> EventsFile:
 
 
 def refuse_version(version: object, where: str) -> None:
-    """Raises BadInput, naming the version, for any but this one: what it means is not known here."""
-    if type(version) is int and version == SCHEMA_VERSION:
+    """Raises BadInput, naming the version, for any but those that are read: what it means is not known here."""
+    if type(version) is int and version in VERSIONS:
         return
     told = "missing" if version is None else json.dumps(version)
-    if type(version) is int and version < SCHEMA_VERSION:
+    if type(version) is int and version < VERSIONS[0]:
         mend = "ingest what the corpus was made of anew"
     else:
         mend = "read it with a newer Fencepost"
-    raise BadInput(f"the corpus' schema version is {told}, and only {SCHEMA_VERSION} is read here", where, mend)
+    known = " and ".join(map(str, VERSIONS))
+    raise BadInput(f"the corpus' schema version is {told}, and only {known} are read here", where, mend)

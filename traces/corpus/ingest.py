@@ -193,7 +193,8 @@ def _lay_out(named: Sequence[Named], part: Path, label: str, first: int) -> _Don
     layouts: dict[str, CorpusLayout] = {}
     for each in named:
         header = each.trace.header
-        plain = CorpusHeader(header.protocol, header.variant, dict(header.constants), header.complete)
+        constants = dict(header.constants)
+        plain = CorpusHeader(header.protocol, header.variant, constants, header.complete, partial=header.partial)
         key = json.dumps(plain.to_json(), sort_keys=True)
         if key not in layouts:
             layouts[key] = CorpusLayout.of(plain)

@@ -23,6 +23,10 @@ from ..vocabulary import Vocabulary, vocabulary_of
 
 FORMAT: Final = "fencepost-corpus"
 SCHEMA_VERSION: Final = 1
+PARTIAL_VERSION: Final = 2
+"""The version of a file of partial traces: a Fencepost that does not know of these must not read it."""
+VERSIONS: Final = (SCHEMA_VERSION, PARTIAL_VERSION)
+"""The versions that are read."""
 METADATA_KEY: Final = b"fencepost"
 """Where a Parquet file's key-value metadata has format, version and header, as one JSON object."""
 
@@ -38,7 +42,8 @@ Integers: TypeAlias = npt.NDArray[np.signedinteger[Any]]
 class CorpusHeader:
     """What every trace of one file is a trace of; the same fields as a ``TraceHeader``, and complete by default.
 
-    Where ``complete``, the steps of each trace are numbered 1, 2, 3 ... without a gap.
+    Where ``complete``, the steps of each trace are numbered 1, 2, 3 ... without a gap. ``partial``: the one reason why
+    each trace reports only a part of its run; None: each reports all.
     """
 
     protocol: str
@@ -46,16 +51,23 @@ class CorpusHeader:
     constants: Mapping[str, int]
     complete: bool = True
     source: Mapping[str, Json] = field(default_factory=dict)
+    partial: str | None = None
+
+    @property
+    def version(self) -> int:
+        """The schema version of a file with this header."""
+        return SCHEMA_VERSION if self.partial is None else PARTIAL_VERSION
 
     def to_json(self) -> dict[str, Json]:
         """The header as a JSON object; equal headers give equal objects, in the same order."""
-        return {
+        body: dict[str, Json] = {
             "protocol": self.protocol,
             "variant": self.variant,
             "constants": dict(self.constants),
             "complete": self.complete,
             "source": dict(self.source),
         }
+        return body if self.partial is None else body | {"partial": self.partial}
 
     @classmethod
     def from_json(cls, found: object) -> CorpusHeader:
@@ -70,14 +82,22 @@ class CorpusHeader:
             raise ValueError("the header's constants are no numbers")
         if not isinstance(source, dict):
             raise ValueError("the header's source is no object")
-        header = cls(found["protocol"], found["variant"], constants, found["complete"], source)
+        partial = found.get("partial")
+        if "partial" in found and not (isinstance(partial, str) and partial):
+            raise ValueError("the header's partial is no reason")
+        header = cls(found["protocol"], found["variant"], constants, found["complete"], source, partial)
         vocabulary_of(header.of_trace())
         return header
 
     def of_trace(self, source: Mapping[str, Json] | None = None) -> TraceHeader:
         """The header of one of the traces, written alone."""
         return TraceHeader(
-            self.protocol, self.variant, self.constants, self.complete, self.source if source is None else source
+            self.protocol,
+            self.variant,
+            self.constants,
+            self.complete,
+            self.source if source is None else source,
+            self.partial,
         )
 
 

@@ -78,7 +78,7 @@ def write_manifest(folder: Path, files: Iterable[Written]) -> None:
     headers = [dict(each.header.to_json()) for each in entries]
     told: dict[str, Json] = {
         "format": FORMAT,
-        "version": SCHEMA_VERSION,
+        "version": max((each.header.version for each in entries), default=SCHEMA_VERSION),
         "protocols": list[Json](sorted({each.header.protocol for each in entries})),
         "constants": _distinct([each["constants"] for each in headers]),
         "traces": sum(each.traces for each in entries),

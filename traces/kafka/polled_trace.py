@@ -108,10 +108,12 @@ class _Seen:
     last_epoch: int
     source: Mapping[str, Json]
     ends: str | None
+    partial: str | None
 
     def under(self, header: TraceHeader) -> Abstracted:
         """The trace, with a header that says where it is from."""
-        return Abstracted(Trace(replace(header, source=self.source), self.events), self.watched, self.ends)
+        header = replace(header, source=self.source, partial=self.partial)
+        return Abstracted(Trace(header, self.events), self.watched, self.ends)
 
 
 def _seen(polled: Polled, most: int) -> _Seen:
@@ -145,13 +147,13 @@ def _seen(polled: Polled, most: int) -> _Seen:
         "polls": polled.polls,
         "failures": polled.failures,
         **({"missing": list(polled.missing.lines)} if polled.missing.lines else {}),
-        **({} if ends is None else {"ends": ends}),
     }
     last = max((_epoch(look) - base for look in looks), default=0)
     if polled.missing.has(EPOCH_ENDS):
         # Nobody names leader epochs, so elections without a record go unseen: one at most for each end that fell.
         last += 1 + _falls(looks)
-    return _Seen(tuple(events), watched, frozenset(records), last, source, ends)
+    partial = "; ".join([*polled.missing.lines, *([] if ends is None else [ends])]) or None
+    return _Seen(tuple(events), watched, frozenset(records), last, source, ends, partial)
 
 
 def _falls(looks: Sequence[Look]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 
 from ...model.core.ground import System
@@ -33,7 +34,10 @@ class Fallback:
 
     def __call__(self, events: Events, place: int) -> tuple[int, Bug | None, str | None]:
         """The row at which the trace at a place is refused, and by what; or why that is not known; or neither."""
-        answer = replay(trace_of(events, place), self.stepper, budget=self.budget)
+        trace = trace_of(events, place)
+        # The miner itself answers `unknown` for partial traces that nothing refuses.
+        trace = replace(trace, header=replace(trace.header, partial=None))
+        answer = replay(trace, self.stepper, budget=self.budget)
         if answer.verdict is Verdict.HOLDS:
             return 0, None, None
         if answer.verdict is Verdict.UNKNOWN:

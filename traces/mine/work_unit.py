@@ -15,7 +15,7 @@ from ..corpus.convert import event_of, trace_of
 from ..corpus.files import EventsFile
 from ..corpus.layout import CorpusHeader, CorpusLayout, Events
 from ..corpus.manifest import CorpusFile
-from ..replay import Budget
+from ..replay import Budget, partial_reason
 from .against import Against, Codes, variant_for
 from .answer import Bug, Problem
 from .coverage import Watcher
@@ -127,6 +127,8 @@ class Miner:
         self.against = against_of(layout, question.variant, where)
         self._judge = Judge(self.against, question.budget)
         self._model = model_of(self.against)
+        # Equal layouts share one `Against`, so the reason is this file's own.
+        self._partial = layout.header.partial
         self._watcher = Watcher(self.against, self._model in question.whole)
         self._shapes: dict[tuple[int, ...], tuple[str, ...]] = {}
         self._part = Part(seen={self._model: self._watcher.seen})
@@ -151,6 +153,11 @@ class Miner:
         part.violating += len(judged.findings)
         for place, reason in judged.unknown:
             part.doubt(reason, 1, int(events.trace[events.starts[place]]))
+        if self._partial is not None:
+            decided = {found.place for found in judged.findings} | {place for place, _ in judged.unknown}
+            for place, start in enumerate(events.starts):
+                if place not in decided:
+                    part.doubt(partial_reason(self._partial), 1, int(events.trace[start]))
         by_bug: dict[Bug, list[Finding]] = {}
         for found in judged.findings:
             by_bug.setdefault(found.bug, []).append(found)

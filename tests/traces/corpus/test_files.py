@@ -310,8 +310,14 @@ OTHERS: dict[str, tuple[Callable[[pa.Table], pa.Table], str]] = {
     "no header": (lambda t: t.replace_schema_metadata(None), "a Parquet file of another kind: it has no corpus header"),
     "no JSON": (lambda t: t.replace_schema_metadata({METADATA_KEY: "{"}), "its corpus header is no JSON"),
     "other format": (lambda t: metadata(t, format="x"), "its corpus header names another format"),
-    "older version": (lambda t: metadata(t, version=0), "the corpus' schema version is 0, and only 1 is read here"),
-    "newer version": (lambda t: metadata(t, version=2), "the corpus' schema version is 2, and only 1 is read here"),
+    "older version": (
+        lambda t: metadata(t, version=0),
+        "the corpus' schema version is 0, and only 1 and 2 are read here",
+    ),
+    "newer version": (
+        lambda t: metadata(t, version=3),
+        "the corpus' schema version is 3, and only 1 and 2 are read here",
+    ),
     "no version": (lambda t: metadata(t, version=None), "the corpus' schema version is missing"),
     "true version": (lambda t: metadata(t, version=True), "the corpus' schema version is true"),
     "unknown protocol": (lambda t: other_header(t, protocol="paxos"), 'unknown protocol "paxos"'),

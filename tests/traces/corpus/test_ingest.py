@@ -182,3 +182,26 @@ def test_logs_are_told_as_far_as_the_files_show_them() -> None:
     assert not_laid_out(holes) == "broker 4's log lacks offsets that another has (compaction leaves such holes)"
     many = dataclasses.replace(target, blocks=blocks[:1] * 9)
     assert not_laid_out(many) == "the logs differ in 9 places; a state is made of up to 8 offsets"
+
+
+def test_ingest_keeps_the_reason_of_partial_traces(tmp_path: Path, traces: list[Trace]) -> None:
+    why = "the log of node 2 ends early"
+    (tmp_path / "src").mkdir()
+    for number, trace in enumerate(traces):
+        header = dataclasses.replace(trace.header, partial=why if number % 2 else None)
+        write_trace(tmp_path / "src" / f"{number:02d}.jsonl", dataclasses.replace(trace, header=header))
+    ingested(tmp_path / "src", tmp_path / "out")
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    listed = {each["header"].get("partial"): each["traces"] for each in manifest["files"]}
+    assert listed == {None: 6, why: 6} and manifest["version"] == 2
+    assert {name: each.header.partial for name, each in read_all(tmp_path / "out").items()} == {
+        f"{number:02d}.jsonl": why if number % 2 else None for number in range(len(traces))
+    }
+
+
+def test_ingest_of_whole_traces_writes_version_1(tmp_path: Path, traces: list[Trace]) -> None:
+    (tmp_path / "src").mkdir()
+    write_trace(tmp_path / "src" / "0.jsonl", traces[3])
+    ingested(tmp_path / "src", tmp_path / "out")
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert manifest["version"] == 1 and "partial" not in manifest["files"][0]["header"]

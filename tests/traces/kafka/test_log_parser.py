@@ -144,7 +144,7 @@ def test_a_fault_that_is_planted_in_the_log_is_found(tmp_path: Path, edits: dict
     assert found.trace is not None
     answer = replay(found.trace)
     if call is None:
-        assert answer.verdict is Verdict.HOLDS
+        assert answer.verdict is Verdict.UNKNOWN
         assert found.why == "what the controller decided in partition epoch 3 is in no file"
     else:
         assert answer.verdict is Verdict.VIOLATED and answer.event is not None and answer.event.call == call
@@ -169,7 +169,7 @@ def test_what_the_model_has_no_step_for_ends_the_story_and_is_no_fault(tmp_path:
         edited(tmp_path, "k11-control", controller_100=lambda lines: [*lines, f"{lines[-1][:12]} DEBUG {more}"])
     )
     assert found.trace is not None and found.why is not None and why in found.why
-    assert replay(found.trace).verdict is Verdict.HOLDS and len(found.trace) > 20
+    assert replay(found.trace).verdict is Verdict.UNKNOWN and len(found.trace) > 20
 
 
 @pytest.mark.parametrize(("variant", "fenced"), [(APACHE, True), (APACHE, False), (FENCES, True), (FENCES, False)])
@@ -185,7 +185,7 @@ def test_behind_a_step_that_a_variant_may_lack_nothing_is_called_a_fault(
     found = told(edited(tmp_path, "k11-control", **edits), variant)
     assert found.trace is not None and not found.explained
     lacks = fenced and variant == APACHE
-    assert replay(found.trace).verdict is (Verdict.HOLDS if lacks else Verdict.VIOLATED)
+    assert replay(found.trace).verdict is (Verdict.UNKNOWN if lacks else Verdict.VIOLATED)
     assert (
         found.why is not None and "the controller has taken a broker out of the ISR by itself" in found.why
     ) is lacks
@@ -202,7 +202,7 @@ def test_a_follower_that_is_fenced_in_the_same_leader_epoch_is_explained() -> No
     less = told(PRINTED / "k14")
     assert not less.explained and less.trace is not None and len(less.trace) < len(found.trace)
     assert less.why is not None and "for which this variant has no step" in less.why
-    assert replay(less.trace).verdict is Verdict.HOLDS
+    assert replay(less.trace).verdict is Verdict.UNKNOWN
 
 
 @pytest.mark.parametrize(
@@ -254,7 +254,7 @@ def test_a_log_that_is_opened_again_hears_no_high_watermark(tmp_path: Path) -> N
 def test_a_search_that_is_given_up_is_no_fault() -> None:
     found = told(PRINTED / "k11", budget=20)
     assert found.trace is not None and found.why is not None and "moves were tried, and no order was found" in found.why
-    assert replay(found.trace).verdict is Verdict.HOLDS
+    assert replay(found.trace).verdict is Verdict.UNKNOWN
 
 
 @pytest.mark.parametrize(

@@ -296,3 +296,35 @@ def test_nothing_depends_on_the_hashing_of_names(planted: Any, answer: Answer) -
     done = subprocess.run([sys.executable, "-c", run], env=environment, capture_output=True, text=True, check=False)
     told = {name: value for name, value in json.loads(done.stdout).items() if name not in TIMES}
     assert json.dumps(told) == text(answer)
+
+
+WHY = "the log of node 2 ends early"
+
+
+def _mined_partial(tmp_path: Path, events: tuple[TraceEvent, ...], *, observed: bool) -> Answer:
+    constants = {"replicas": 2, "log_size": 2, "max_records": 2, "max_leader_epoch": 2}
+    header = CorpusHeader("fencing", "kip-320", constants, partial=WHY)
+    layout = CorpusLayout.of(header)
+    trace = Trace(header.of_trace(), events)
+    out = tmp_path / ("observed" if observed else "bare")
+    out.mkdir()
+    written = write_events(out / "part-00000.parquet", layout, [events_of(layout, [(0, trace), (1, trace)])])
+    write_manifest(out, [written])
+    return mine(Asked(out, max_states=NO_GRAPH))
+
+
+@pytest.mark.parametrize("observed", [True, False])
+def test_mine_answers_unknown_for_partial_traces(tmp_path: Path, observed: bool) -> None:
+    seen = {"quorum_leader": 0} if observed else {}
+    good = (TraceEvent(1, "controller_elect_leader", {"new_leader": 0}, seen),)
+    answer = _mined_partial(tmp_path, good, observed=observed)
+    assert answer.verdict is Verdict.UNKNOWN
+    assert [(each.reason, each.count, each.first) for each in answer.unknown] == [
+        (f"the trace is partial: {WHY}", 2, 0)
+    ]
+
+
+def test_mine_finds_bugs_in_partial_traces(tmp_path: Path) -> None:
+    bad = (TraceEvent(1, "become_leader", {"leader": 0, "epoch": 2}),)
+    answer = _mined_partial(tmp_path, bad, observed=False)
+    assert (answer.verdict, answer.violating_traces, answer.unknown) == (Verdict.VIOLATED, 2, ())

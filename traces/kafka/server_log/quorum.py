@@ -87,9 +87,9 @@ def trace_of_quorum(paths: Sequence[Path], traced: TracedProtocol, budget: int =
         "offsets": {str(offset): real for offset, real in enumerate(watched)},
         "moves tried": found.tried,
     }
-    if why is not None:
-        source["ends"] = why
-    header = TraceHeader(traced.protocol.name, traced.variant.name, constants, complete=True, source=source)
+    header = TraceHeader(
+        traced.protocol.name, traced.variant.name, constants, complete=True, source=source, partial=why
+    )
     return Told(LOG, Trace(header, found.events), why, found.tried, found.refused is None)
 
 

@@ -74,9 +74,7 @@ def _told(history: History, variant: str, budget: int) -> Told:
         "offsets": {str(offset): real for offset, real in enumerate(watched)},
         "moves tried": found.tried,
     }
-    if why is not None:
-        source["ends"] = why
-    header = TraceHeader(of_logs.name, variant, constants, complete=True, source=source)
+    header = TraceHeader(of_logs.name, variant, constants, complete=True, source=source, partial=why)
     return Told(history.name, Trace(header, found.events), why, found.tried, found.refused is None)
 
 
