@@ -14,6 +14,7 @@ from fencepost.model.core.errors import BadInput
 from fencepost.model.core.ground import Params, State, ground
 from fencepost.model.core.protocol import Protocol
 from fencepost.model.explore.result import Verdict
+from fencepost.model.interpret.reference import Reference
 from fencepost.traces.format import Trace, TraceEvent, TraceHeader
 from fencepost.traces.frontier import Frontier, Node
 from fencepost.traces.observe import decode, encode, observe
@@ -191,6 +192,14 @@ def test_the_counterexample_of_an_old_protocol(model: Model, counterexample: Cou
     assert (other.verdict, other.violated) == (Verdict.VIOLATED, EXPLAINED)
     spared = replay(trace, old, invariants=["leader_in_isr"])
     assert spared.verdict is Verdict.HOLDS, "only what is asked for is held against the run"
+
+
+def test_first_of_two_broken_invariants_is_named(model: Model, counterexample: Counterexample) -> None:
+    old, run = model("kip-101"), counterexample("kip-101")
+    broken = list(Reference(old.system).broken(run[-1].state))
+    assert broken == ["weak_isr", "strong_isr"]
+    answer = replay(record(old.system, run))
+    assert (answer.verdict, answer.violated) == (Verdict.VIOLATED, broken[0])
 
 
 def test_a_missing_guard_is_named(model: Model, shortest: Shortest) -> None:

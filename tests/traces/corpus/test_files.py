@@ -267,6 +267,18 @@ def test_a_split_trace_is_named(
         open_events(tmp_path / "b.parquet")
 
 
+@pytest.mark.parametrize("end", [0, 1])
+def test_statistics_of_other_traces_are_refused(tmp_path: Path, events: Events, end: int) -> None:
+    write_events(tmp_path / "a.parquet", events.layout, [events])
+    with open_events(tmp_path / "a.parquet") as file:
+        file.read(0)
+        bounds = list(file.bounds[0])
+        bounds[end] += 1
+        file.bounds[0] = (bounds[0], bounds[1])
+        with pytest.raises(BadInput, match="its statistics give other traces than it has"):
+            file.read(0)
+
+
 def test_a_row_group_that_is_no_corpus_s_is_refused_by_the_footer(
     tmp_path: Path, layout: CorpusLayout, events: Events, monkeypatch: pytest.MonkeyPatch
 ) -> None:

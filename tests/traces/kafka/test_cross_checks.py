@@ -10,6 +10,7 @@ from uuid import UUID
 import pytest
 from fencepost.traces.kafka.broker import read_broker
 from fencepost.traces.kafka.checks import FilesReport, check_brokers
+from fencepost.traces.kafka.verdicts import CheckResult, Verdict, overall
 
 from .encoder import (
     Partition,
@@ -26,8 +27,6 @@ from .encoder import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
-
-    from fencepost.traces.kafka.verdicts import CheckResult
 
 
 def report(
@@ -263,3 +262,19 @@ def test_what_a_deposed_controller_had_not_committed_is_no_fault(tmp_path: Path)
     assert [each.committed for each in found.comparisons[0].divergences] == [False]
     reused = metadata_partition([topic_record("t"), topic_record("w")], epoch=2)
     assert only(report(tmp_path, reused, elected, name=name), AGREE).verdict == "violated", "one epoch, two records"
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "whole"),
+    [
+        ((), "unknown"),
+        (("holds",), "holds"),
+        (("holds", "unknown"), "unknown"),
+        (("holds", "violated"), "violated"),
+        (("violated", "unknown"), "violated"),
+    ],
+)
+def test_overall_verdict(verdicts: tuple[Verdict, ...], whole: Verdict) -> None:
+    results = [CheckResult("check", verdict, "orders-0", "message") for verdict in verdicts]
+    notes = [CheckResult("note", each, "orders-0", "message", informative=True) for each in ("violated", "unknown")]
+    assert overall([*results, *notes]) == whole
