@@ -17,6 +17,7 @@ from fencepost.traces.kafka.polled_quorum import TOPIC
 from fencepost.traces.kafka.releases.archive import STAGES
 from fencepost.traces.kafka.releases.recording import record_release
 from fencepost.traces.kafka.releases.release import Release, releases
+from fencepost.traces.kafka.scenario_loss import Loss
 from fencepost.traces.read import read_trace
 
 from .conftest import Fencepost
@@ -59,13 +60,18 @@ class Observer:
         logs = [path for path in detailed_logs(cluster) if path.parent.name != "zookeeper"]
         corpus = self._home / "corpus"
         said = self._fencepost("ingest", "--kafka-log", *logs, "--out", corpus)
-        if (said.code == 0) != self._release.ingest:
-            self.problems.append(f"ingest ends with {said.code}: {said.err}")
+        partial = [line for line in said.err.splitlines() if ": partial: " in line]
+        cut = [line for line in partial if "uncleanly" not in line]
+        if self._release.ingest:
+            if said.code != 0:
+                self.problems.append(f"ingest ends with {said.code}: {said.err}")
+                return
+            self.problems += [f"ingest stops early: {line}" for line in cut]
+        elif said.code != 0:
             return
-        if not self._release.ingest:
-            return
-        cut = [line for line in said.err.splitlines() if ": partial: " in line and "uncleanly" not in line]
-        self.problems += [f"ingest stops early: {line}" for line in cut]
+        elif len(cut) != len(Loss.TOPICS):
+            # Each trace must say that it lacks a decision of the controller, or the table is wrong.
+            self.problems.append(f"ingest reads what the table denies: {said.err}")
         mining = ("--variant", "kip-320-kafka-fences", "--out", self._home / "mined")
         mined = self._fencepost("mine", corpus, *mining)
         # The trace of the unclean election is partial.

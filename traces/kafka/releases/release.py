@@ -16,8 +16,8 @@ class Release:
     """One row: a release with a coordinator, ``zookeeper`` or ``kraft``, and what Fencepost supports of it.
 
     ``record_lacks``: observations that ``fencepost record`` cannot make. ``ingest``: whether ``fencepost ingest`` reads
-    its logs. The nightly test of releases holds both to be so. ``supported``: whether it is in the matrix; the preview
-    of KRaft is run for its data directories alone.
+    its logs from the partition's creation on. The nightly test of releases checks both. ``supported``: whether it is in
+    the matrix; the preview of KRaft is run for its data directories alone.
     """
 
     name: str
