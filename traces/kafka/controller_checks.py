@@ -206,8 +206,9 @@ def check_topic_ids(
                 return CheckResult(name, "violated" if sure else "unknown", subject, message, where)
             message += ": as in its own metadata log, so it was stopped when the topic was made anew, or copied before"
             behind = behind or CheckResult(name, "unknown", subject, message, where)
-    if damaged is not None or behind is not None:
-        return damaged or behind
+    undecided = damaged or behind
+    if undecided is not None:
+        return undecided
     if expected is None:
         if image is None:
             # A ZooKeeper cluster before 2.8 has no topic ids, and nothing to compare.
