@@ -268,8 +268,26 @@ def old_leader(second: float, node: int, epoch: int) -> str:
 def test_two_leaders_without_topic_id_may_be_two_topics(tmp_path: Path) -> None:
     (found,) = report(tmp_path, broker_1=[old_leader(0, 1, 0)], broker_2=[old_leader(9, 2, 0)]).contradictions
     assert found.verdict == "unknown" and "created again" in found.message
-    (found,) = report(tmp_path, broker_1=[old_leader(0, 1, 4)], broker_2=[old_leader(9, 2, 4)]).contradictions
+    (found,) = report(tmp_path, broker_1=[old_leader(0, 1, 4)], broker_2=[old_leader(0.9, 2, 4)]).contradictions
     assert found.verdict == "violated"
+
+
+def test_topic_created_again_within_seconds_is_not_violated(tmp_path: Path) -> None:
+    """The lines of one topic are from broker 1, those of the next one from broker 2: no file has both."""
+    one, two = [old_leader(0, 1, 1)], [old_leader(9, 2, 1)]
+    (found,) = report(tmp_path, broker_1=one, broker_2=two).contradictions
+    assert found.verdict == "unknown" and "created again" in found.message
+    started = [old_leader(0.4, 3, 0)]
+    (found,) = report(tmp_path, broker_1=one, broker_2=[old_leader(0.8, 2, 1)], broker_3=started).contradictions
+    assert found.verdict == "unknown"
+
+
+@pytest.mark.parametrize("late", [0, 1, 2])
+def test_third_leader_hides_no_two_leaders_in_one_epoch(tmp_path: Path, late: int) -> None:
+    seconds = [500.0 if broker == late else 0.1 * broker for broker in range(3)]
+    files = {f"broker_{broker}": [old_leader(seconds[broker], broker, 4)] for broker in range(3)}
+    (found,) = report(tmp_path, **files).contradictions
+    assert (found.check, found.verdict, len(found.evidence)) == (LEADERS, "violated", 3)
 
 
 def test_topic_id_of_one_node_says_nothing_of_another(tmp_path: Path) -> None:

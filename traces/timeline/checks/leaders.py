@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from itertools import combinations
 
 from ..checker import CheckResult
 from ..contradiction import Contradiction
@@ -48,37 +49,52 @@ class LeaderChecker:
         found = []
         for (_, epoch), by_leader in sorted(claims.items(), key=lambda each: each[0][1]):
             if len(by_leader) > 1:
-                evidence = _nearest([by_leader[leader] for leader in sorted(by_leader)])
-                proven = all(map(incarnations.is_identified, evidence))
+                evidence = _nearest([by_leader[leader] for leader in sorted(by_leader)], _soon(timeline))
+                proven = all(map(incarnations.is_identified, evidence[:2]))
                 found.append(_contradiction(timeline, epoch, evidence, proven=proven))
         return CheckResult(sum(count - 1 for count in counts.values()), tuple(found))
 
 
-_SOON = 60_000
-"""Milliseconds in which no topic is deleted, created again and led for several epochs."""
+_SOON = 1000
+"""Milliseconds in which no topic is deleted, created again and led for several epochs.
+
+A script deletes a topic, creates it again and elects leaders by request within a few seconds.
+"""
+_SOON_QUORUM = 10_000
+"""Milliseconds in which no quorum is stopped, formatted and started again, and elects several leaders."""
 _MOST = 200
 
 
-def _nearest(claims: Sequence[Sequence[Observation]]) -> tuple[Observation, ...]:
-    """One claim for each leader: those nearest in time. A leader's own line is better evidence than another node's."""
-    first, *others = claims
+def _soon(timeline: PartitionTimeline) -> int:
+    """Milliseconds in which the partition is not created again."""
+    return _SOON_QUORUM if timeline.partition == METADATA_LOG else _SOON
+
+
+def _nearest(claims: Sequence[Sequence[Observation]], soon: int) -> tuple[Observation, ...]:
+    """One claim for each leader, the two that prove most first.
+
+    Those are the nearest in time. A leader's own line is better evidence than another node's.
+    """
 
     def rank(one: Observation, other: Observation) -> tuple[bool, int, int]:
         if one.time is None or other.time is None:
             return True, 0, 0
         distance = abs(one.time - other.time)
         own = (one.node == one.leader) + (other.node == other.leader)
-        return distance > _SOON, -own, distance
+        return distance > soon, -own, distance
 
-    pairs = [(one, other) for one in first[:_MOST] for other in others[0][:_MOST]]
+    pairs = [
+        (one, other) for first, second in combinations(claims, 2) for one in first[:_MOST] for other in second[:_MOST]
+    ]
     one, other = min(pairs, key=lambda pair: rank(*pair))
-    return (one, other, *(each[0] for each in others[1:]))
+    return (one, other, *(each[0] for each in claims if each[0].leader not in (one.leader, other.leader)))
 
 
 def _contradiction(
     timeline: PartitionTimeline, epoch: int, evidence: tuple[Observation, ...], *, proven: bool
 ) -> Contradiction:
-    proven = proven or not _may_be_recreated(timeline, epoch, evidence)
+    # Two leaders suffice, whatever is known of a third one.
+    proven = proven or not _may_be_recreated(timeline, epoch, evidence[:2])
     subject = "a cluster" if timeline.partition == METADATA_LOG else "a topic"
     leaders = " and ".join(f"{each.leader} ({each.where})" for each in evidence)
     message = f"leader epoch {epoch} of {timeline.partition} has several leaders: {leaders}"
@@ -98,7 +114,7 @@ def _may_be_recreated(timeline: PartitionTimeline, epoch: int, evidence: tuple[O
     if epoch == 0 and timeline.partition != METADATA_LOG:
         return True
     times = [each.time for each in evidence if each.time is not None]
-    if len(times) < len(evidence) or max(times) - min(times) > _SOON:
+    if len(times) < len(evidence) or max(times) - min(times) > _soon(timeline):
         return True
     if any(each.relative for each in evidence) and len({each.file for each in evidence}) > 1:
         return True
@@ -110,4 +126,4 @@ def _may_be_recreated(timeline: PartitionTimeline, epoch: int, evidence: tuple[O
         and each.leader_epoch is not None
         and min(times) < each.time < max(times)
     )
-    return any(each.leader_epoch is not None and each.leader_epoch > epoch for each in between)
+    return any(each.leader_epoch != epoch for each in between)
