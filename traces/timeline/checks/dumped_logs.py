@@ -12,7 +12,6 @@ from ..contradiction import Contradiction
 from ..event_kind import EventKind
 from ..observation import Observation
 from ..partition_timeline import PartitionTimeline
-from .acknowledged import SKEW
 
 K = EventKind
 _LEADERS = frozenset({K.LEADER_STARTED, K.PARTITION_CREATED, K.PARTITION_CHANGED, K.UNCLEAN_ELECTION})
@@ -124,10 +123,13 @@ def _log_name(log: _Log) -> str:
 
 
 def _is_later(content: Observation, claim: Observation) -> bool:
-    """Whether the log was copied after the record was acknowledged or read."""
-    if claim.leader_epoch is not None and content.leader_epoch is not None:
-        return content.leader_epoch > claim.leader_epoch
-    return claim.time is not None and content.time is not None and claim.time + SKEW < content.time
+    """Whether the log was copied after the record was acknowledged or read.
+
+    Only leader epochs show that. The times of records are their producers' (CreateTime), which may be of any day.
+    """
+    if claim.leader_epoch is None or content.leader_epoch is None:
+        return False
+    return content.leader_epoch > claim.leader_epoch
 
 
 def _leader_log(timeline: PartitionTimeline) -> _Log | None:
