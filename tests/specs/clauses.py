@@ -72,6 +72,31 @@ def faults(protocol: Protocol, clause: Clause, deviations: str, *, rows_suffice:
     return found
 
 
+def absent_places(where: str, tables: str) -> list[str]:
+    """Check the last cell of a row without guard or invariant.
+
+    Args:
+        where: Files, tests (``file::function``), rows of the two tables, or a reason in words.
+        tables: The text of CLAUSES.md and DEVIATIONS.md.
+
+    Returns:
+        One line for each file, test or row that does not exist, or one line if the cell has neither place nor reason.
+    """
+    words = re.sub(r"`[^`]+`", "", where)
+    rows = re.findall(r"\bT?[A-Z]\d+\b", words)
+    places = [name for name in re.findall(r"`([^`]+)`", where) if "/" in name]
+    found = []
+    for place in places:
+        path, separator, function = place.partition("::")
+        if separator and not ((ROOT / path).is_file() and function in functions_of(path)):
+            found.append(f"no test {place}")
+        elif not (ROOT / path).exists():
+            found.append(f"no file {place}")
+    found += [f"no row {row}" for row in rows if f"\n| {row} |" not in tables]
+    reason = re.sub(r"\bT?[A-Z]\d+\b|^(nothing|not implemented):", "", words).strip(" ,;:.")
+    return found if places or rows or reason else ["no place and no reason"]
+
+
 def told_of_proofs(deviations: str, heading: str) -> tuple[set[str], set[str]]:
     """The promises that the table below a heading has as proved, and those that it has as bounded."""
     part = deviations.partition(f"\n### {heading}\n")[2].partition("\n### ")[0]

@@ -28,14 +28,6 @@ def test_every_name_in_the_table_exists() -> None:
     assert [fault for clause in clauses for fault in faults(compaction, clause, text_of("DEVIATIONS.md"))] == []
 
 
-def test_every_file_that_a_row_outside_names_exists() -> None:
-    _, outside = read_rows(text_of("CLAUSES.md"), "L", "XYZL")
-    assert outside and all(where for _, where in outside)
-    for _, where in outside:
-        for place in re.findall(r"`([^`]+)`", where):
-            assert (ROOT / place).exists(), place
-
-
 def test_every_action_and_promise_of_the_kip_comes_from_a_sentence() -> None:
     clauses, _ = read_rows(text_of("CLAUSES.md"), "L", "XYZL")
     named = {name.rpartition(": ")[2].partition(".")[0] for clause in clauses for name in clause.became}

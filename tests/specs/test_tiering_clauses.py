@@ -35,16 +35,6 @@ def test_every_name_in_the_table_exists() -> None:
     assert [fault for clause in clauses for fault in faults(tiering, clause, text_of("DEVIATIONS.md"))] == []
 
 
-def test_every_place_that_a_row_outside_names_exists() -> None:
-    _, outside = rows_of(text_of("CLAUSES.md"))
-    assert outside and all(where for _, where in outside)
-    for _, where in outside:
-        for place in re.findall(r"`([^`]+/[^`]+)`", where):
-            assert (ROOT / place).exists(), place
-        for row in re.findall(r"\bT[HLMK]\d+\b", where):
-            assert f"\n| {row} |" in text_of("DEVIATIONS.md")
-
-
 def test_every_action_and_promise_comes_from_a_sentence() -> None:
     clauses, _ = rows_of(text_of("CLAUSES.md"))
     named = {name.rpartition(": ")[2].partition(".")[0] for clause in clauses for name in clause.became}
