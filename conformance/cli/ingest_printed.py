@@ -10,7 +10,7 @@ from ...model.core.errors import BadInput
 from ...model.core.registry import REGISTRY
 from ...traces.corpus.ingest import Named
 from ...traces.kafka.server_log.quorum import trace_of_quorum
-from ...traces.kafka.server_log.traces import Told, traces_of_logs
+from ...traces.kafka.server_log.traces import LogReport, traces_of_logs
 from ..harness import find_harness
 from ..simulation.registry import make_system
 from .explore import protocol_named
@@ -23,11 +23,11 @@ _SYSTEM: Final = "kafka"
 def printed_traces(
     paths: Sequence[Path], variant: str | None, protocol: str | None = None
 ) -> tuple[list[Named], list[BadInput]]:
-    """The traces of all partitions; a partition that cannot be told from its beginning is a problem.
+    """The traces of all partitions; a partition whose log does not begin with its creation is a problem.
 
     ``protocol``: another one than that of partitions, of which the controllers' own log is a trace then.
 
-    Where a history is told up to some line only, a note says why. Raises BadInput for files that are no such logs, and
+    If a trace is partial, a note says why. Raises BadInput for files that are no such logs, and
     for a variant that has no running cluster.
     """
     if protocol not in (None, REGISTRY.of_brokers_logs.name):
@@ -48,7 +48,7 @@ def printed_traces(
     return named, problems
 
 
-def _of_quorum(paths: Sequence[Path], protocol: str, variant: str | None) -> Told:
+def _of_quorum(paths: Sequence[Path], protocol: str, variant: str | None) -> LogReport:
     harness = find_harness(protocol)
     place = None if harness is None else harness.printed_place
     if place is None:
@@ -59,15 +59,15 @@ def _of_quorum(paths: Sequence[Path], protocol: str, variant: str | None) -> Tol
     return trace_of_quorum(paths, protocol_named(place).traced(held_to))
 
 
-def _named(all_: Iterable[Told]) -> tuple[list[Named], list[BadInput]]:
+def _named(all_: Iterable[LogReport]) -> tuple[list[Named], list[BadInput]]:
     named: list[Named] = []
     problems: list[BadInput] = []
-    for told in all_:
-        if told.trace is None:
+    for report in all_:
+        if report.trace is None:
             mend = "name the logs of all its brokers and of the controllers, from its creation on"
-            problems.append(BadInput(f"left out: {told.why}", told.name, mend))
+            problems.append(BadInput(f"left out: {report.why}", report.name, mend))
             continue
-        named.append(Named(told.name, told.trace))
-        if told.why is not None:
-            note(f"fencepost: {told.name}: partial: {told.why}")
+        named.append(Named(report.name, report.trace))
+        if report.why is not None:
+            note(f"fencepost: {report.name}: partial: {report.why}")
     return named, problems

@@ -14,7 +14,7 @@ from fencepost.model.explore.result import Verdict
 from fencepost.traces.bundled.unpacked import unpacked_archive
 from fencepost.traces.kafka.server_log import lines as lines_module
 from fencepost.traces.kafka.server_log.lines import read_server_logs
-from fencepost.traces.kafka.server_log.traces import Told, traces_of_logs
+from fencepost.traces.kafka.server_log.traces import LogReport, traces_of_logs
 from fencepost.traces.replay import replay
 
 PRINTED = unpacked_archive(Path(__file__).with_name("printed.tar.gz"))
@@ -23,7 +23,7 @@ APACHE, FENCES = "kip-320-kafka", "kip-320-kafka-fences"
 Edit = Callable[[list[str]], list[str]]
 
 
-def told(folder: Path, variant: str = APACHE, nodes: tuple[str, ...] = NODES, **options: int) -> Told:
+def told(folder: Path, variant: str = APACHE, nodes: tuple[str, ...] = NODES, **options: int) -> LogReport:
     """The one partition of a folder's logs."""
     (found,) = traces_of_logs([folder / f"{node}.log" for node in nodes], variant, **options)
     return found

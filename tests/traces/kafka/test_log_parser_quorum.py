@@ -11,7 +11,7 @@ from fencepost.model.explore.result import Verdict
 from fencepost.model.protocols.snapshots.kafka_spec import VARIANT, printed
 from fencepost.traces.kafka.server_log.quorum import trace_of_quorum
 from fencepost.traces.kafka.server_log.quorum_lines import read_quorum_logs
-from fencepost.traces.kafka.server_log.traces import Told
+from fencepost.traces.kafka.server_log.traces import LogReport
 from fencepost.traces.replay import replay
 from fencepost.traces.stepper import stepper_for
 
@@ -20,11 +20,11 @@ from .test_log_parser import PRINTED, Edit, as_log4j, behind, edited, later, lin
 NODES = tuple(f"controller-{node}" for node in (1, 2, 3))
 
 
-def told(folder: Path, nodes: tuple[str, ...] = NODES, **options: int) -> Told:
+def told(folder: Path, nodes: tuple[str, ...] = NODES, **options: int) -> LogReport:
     return trace_of_quorum([folder / f"{node}.log" for node in nodes], printed.traced(VARIANT), **options)
 
 
-def judged(found: Told) -> tuple[Verdict, str | None]:
+def judged(found: LogReport) -> tuple[Verdict, str | None]:
     """What a replay of the trace says, and of which step."""
     assert found.trace is not None
     stepper = stepper_for(printed.traced(VARIANT), found.trace.header.constants, often=False)

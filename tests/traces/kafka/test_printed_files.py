@@ -11,7 +11,7 @@ from fencepost.traces.bundled.unpacked import unpacked_archive
 from fencepost.traces.kafka.server_log.entries import Appends, Asks, Entry, Follows, Hears, Leads, Loads, Raises, Said
 from fencepost.traces.kafka.server_log.lines import read_server_logs
 from fencepost.traces.kafka.server_log.ties import order_ties
-from fencepost.traces.kafka.server_log.traces import Told, traces_of_logs
+from fencepost.traces.kafka.server_log.traces import LogReport, traces_of_logs
 from fencepost.traces.replay import replay
 
 PRINTED = unpacked_archive(Path(__file__).with_name("printed.tar.gz"))
@@ -33,7 +33,7 @@ def releases() -> Path:
     return PRINTED / "releases"
 
 
-def told(files: list[Path]) -> dict[str, Told]:
+def told(files: list[Path]) -> dict[str, LogReport]:
     return {each.name: each for each in traces_of_logs(files, "kip-320-kafka-fences")}
 
 

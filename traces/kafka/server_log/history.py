@@ -39,7 +39,7 @@ CONTROLLER: Final = -1
 class History:
     """A partition, with all that was printed of it as long as the model has words for it.
 
-    ``replicas``: broker ids, in the order of the model's. ``ended``: why nothing is told of what came later, if so.
+    ``replicas``: broker ids, in the order of the model's. ``ended``: why nothing is reported of what came later, if so.
     ``cut``: of whom something later was printed; CONTROLLER, too. By whose clock that is later is not asked: whoever
     waits for what was left out waits for one of these (``order.py``).
     """
@@ -60,26 +60,26 @@ class History:
         return History(self.name, self.replicas, decided, printed, why, self.cut | cut)
 
 
-class NotToldError(Exception):
-    """Why a partition's history cannot be told from its beginning."""
+class NoHistoryError(Exception):
+    """Why a partition's history cannot be reported from its beginning."""
 
 
 def history_of(printed: Printed, name: str) -> History:
-    """A partition's history. Raises NotToldError where it does not begin with the partition's creation."""
+    """A partition's history. Raises NoHistoryError where it does not begin with the partition's creation."""
     decided = [entry for _, entry in sorted(printed.decided.get(name, {}).items())]
     first = decision(decided[0]) if decided else None
     if first is None or not first.created or first.replicas is None or first.isr is None:
-        raise NotToldError("no controller's log tells of its creation")
+        raise NoHistoryError("no controller's log tells of its creation")
     if first.isr != first.replicas or first.leader not in first.replicas:
-        raise NotToldError("it was created with a leader or an ISR that is not of all replicas")
+        raise NoHistoryError("it was created with a leader or an ISR that is not of all replicas")
     if len(first.replicas) > MAX_REPLICAS:
-        raise NotToldError(f"it has more than {MAX_REPLICAS} replicas")
+        raise NoHistoryError(f"it has more than {MAX_REPLICAS} replicas")
     missing = sorted(first.replicas - printed.nodes.keys())
     if missing:
-        raise NotToldError(f"there is no log of broker {missing[0]}, which has a replica")
+        raise NoHistoryError(f"there is no log of broker {missing[0]}, which has a replica")
     silent = sorted(node for node in first.replicas if not printed.nodes[node].get(name))
     if silent:
-        raise NotToldError(f"the log of broker {silent[0]}, which has a replica, says nothing of it")
+        raise NoHistoryError(f"the log of broker {silent[0]}, which has a replica, says nothing of it")
     logs = {node: printed.nodes[node][name] for node in first.replicas}
     found = History(name, tuple(sorted(first.replicas)), tuple(decided), logs)
     ends = [
@@ -87,7 +87,7 @@ def history_of(printed: Printed, name: str) -> History:
         for each in (
             _undecided(found, first.replicas),
             *(_beyond(node, logs[node]) for node in found.replicas),
-            *(_untold_order(printed, node, name) for node in found.replicas),
+            *(_unordered(printed, node, name) for node in found.replicas),
         )
         if each
     ]
@@ -99,7 +99,7 @@ def _undecided(history: History, replicas: frozenset[int]) -> tuple[int, str] | 
     """When the controller first decided what the model has no step for, and what that was."""
     for place, (entry, state, said) in enumerate(quorum_states(history)):
         last = history.decided[place]
-        why = _untold(state, decision(last), said, replicas)
+        why = _unsupported(state, decision(last), said, replicas)
         if why is not None:
             later = (decision(each) for each in history.decided[place + 1 :] if each is not entry)
             unclean = next((each for each in later if each.unclean), None)
@@ -110,9 +110,9 @@ def _undecided(history: History, replicas: frozenset[int]) -> tuple[int, str] | 
     return None
 
 
-def _untold_order(printed: Printed, node: int, name: str) -> tuple[int, str] | None:
+def _unordered(printed: Printed, node: int, name: str) -> tuple[int, str] | None:
     """When two files of a broker first have lines whose order is unknown."""
-    at = printed.untold.get((node, name))
+    at = printed.unordered.get((node, name))
     why = f"two files of broker {node} have lines of one millisecond, and their order is unknown"
     return None if at is None else (at, why)
 
@@ -169,8 +169,8 @@ class Quorum:
         if after.leader not in (-1, *after.isr):
             return None
         if said.epoch is None:
-            told = self.leader != -1 and (said.altered or (after.isr < self.isr and self.leader in after.isr))
-            return ("controller_grant_isr", {"leader": self.leader}) if told else None
+            granted = self.leader != -1 and (said.altered or (after.isr < self.isr and self.leader in after.isr))
+            return ("controller_grant_isr", {"leader": self.leader}) if granted else None
         if not after.isr <= self.isr or len(lost) > 1:
             return None
         gone = next(iter(lost), None)
@@ -187,7 +187,7 @@ class Quorum:
         return None
 
 
-def _untold(state: Quorum, before: Decides, said: Decides, replicas: frozenset[int]) -> str | None:
+def _unsupported(state: Quorum, before: Decides, said: Decides, replicas: frozenset[int]) -> str | None:
     """Why the model has no step for a record of the controller's."""
     what = f"in partition epoch {said.version} the controller"
     if said.version != before.version + 1:
@@ -238,8 +238,8 @@ def _parted(history: History) -> Iterator[tuple[int, int]]:
                     pass
                 case Learns(isr=isr):
                     pass
-                case Hears(replica=replica, end=told):
-                    heard[replica] = told
+                case Hears(replica=replica, end=reported):
+                    heard[replica] = reported
                 case Asks(isr=asked):
                     for each in sorted(isr - asked):
                         yield entry.at, max(0, heard.get(each, 0))
@@ -256,9 +256,9 @@ def _fenced(history: History) -> Iterator[tuple[int, int]]:
         if said.epoch is None and said.isr is not None and not said.altered:
             log = [each for each in history.printed.get(state.leader, ()) if each.at <= entry.at]
             for lost in sorted(state.isr - said.isr):
-                told = [each.said.end for each in log if isinstance(each.said, Hears) and each.said.replica == lost]
-                if told and told[-1] >= 0:
-                    yield entry.at, told[-1]
+                reported = [each.said.end for each in log if isinstance(each.said, Hears) and each.said.replica == lost]
+                if reported and reported[-1] >= 0:
+                    yield entry.at, reported[-1]
 
 
 def quorum_states(history: History) -> Iterator[tuple[Entry, Quorum, Decides]]:

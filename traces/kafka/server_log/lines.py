@@ -59,14 +59,14 @@ class Printed:
     Args:
         nodes: By broker and partition, what the broker reported, in its order.
         decided: By partition and partition epoch, what the controller decided; of several controllers the first.
-        untold: By broker and partition, the time from which the order of the broker's lines is unknown.
+        unordered: By broker and partition, the time from which the order of the broker's lines is unknown.
         with_zookeeper: Partitions that a controller with ZooKeeper reports about.
         isr_updates: By partition and partition epoch, the ISRs that leaders asked for and got.
     """
 
     nodes: dict[int, dict[str, list[Entry]]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(list)))
     decided: dict[str, dict[int, Entry]] = field(default_factory=lambda: defaultdict(dict))
-    untold: dict[tuple[int, str], int] = field(default_factory=dict)
+    unordered: dict[tuple[int, str], int] = field(default_factory=dict)
     with_zookeeper: set[str] = field(default_factory=set)
     isr_updates: dict[str, dict[int, Entry]] = field(default_factory=lambda: defaultdict(dict))
 
@@ -209,7 +209,7 @@ def _read_node(node: int, streams: Sequence[Stream[Line]], printed: Printed) -> 
         ordered, unknown = order_ties(own)
         printed.nodes[node][name] = ordered
         if unknown is not None:
-            printed.untold[node, name] = unknown
+            printed.unordered[node, name] = unknown
 
 
 def _check_levels(where: str, levels: set[tuple[str, str]], *, reports: bool, leads: bool) -> None:

@@ -54,7 +54,7 @@ class Move:
     rows: tuple[tuple[Step, ...], ...]
     observed: Mapping[str, Value]
     maybe: bool = False
-    """Whether the model may have no such step: where it refuses this, nothing is wrong, and nothing more is told."""
+    """Whether the model may have no such step: where it refuses this, nothing is wrong, and the trace ends there."""
 
 
 def moves_of(history: History, watched: Sequence[int], *, fences: bool = False) -> dict[int, list[Move]]:
@@ -65,8 +65,8 @@ def moves_of(history: History, watched: Sequence[int], *, fences: bool = False) 
     number = {node: replica for replica, node in enumerate(history.replicas)}
     found = {CONTROLLER: list(_decisions(history, number, fences=fences))}
     for node in history.replicas:
-        told = _Broker(node, number, watched, fences=fences)
-        found[node] = list(told.moves(_fetches_first(_without_opening(history.printed[node]))))
+        broker = _Broker(node, number, watched, fences=fences)
+        found[node] = list(broker.moves(_fetches_first(_without_opening(history.printed[node]))))
     return found
 
 
@@ -124,7 +124,7 @@ def _without_opening(log: Sequence[Entry]) -> list[Entry]:
 
 
 def _fetches_first(log: Sequence[Entry]) -> list[Entry]:
-    """A leader prints what a fetch has told it after all that came of it: put that line first."""
+    """A leader prints what a fetch reported after all that came of it: put that line first."""
     if not all(entry.thread for entry in log):
         return _fetches_first_without_threads(log)
     heard: dict[int, int] = {}
@@ -185,7 +185,7 @@ def _fetches_first_without_threads(log: Sequence[Entry]) -> list[Entry]:
 
 
 def _begun(log: Sequence[Entry], of_one: Sequence[int], end: int, place: int) -> int:
-    """The first line of what came of the fetch that is told at `place`; itself where nothing did."""
+    """The first line of what came of the fetch that is reported at `place`; itself where nothing did."""
     found = place
     for each in reversed(of_one):
         said = log[each].said
@@ -294,7 +294,7 @@ class _Broker:
         me = self._me
         if epoch == self.epoch and (self.leader == leader or (leader == self.node and self.led)):
             # It knows that already; or was started again, and leads in the epoch in which it led. In the model it has
-            # no role until it hears of another epoch, and what it did in this one is told nowhere (``_beyond``).
+            # no role until it hears of another epoch, and what it did in this one no line reports (``_beyond``).
             return None
         self.epoch, self.leader, self.end, self.hw, self.isr = epoch, leader, end, self._at(hw), isr
         self.heard, self.led = {}, leader == self.node

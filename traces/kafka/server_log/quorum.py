@@ -44,14 +44,14 @@ from .quorum_words import (
     Snaps,
     Starts,
 )
-from .traces import Told
+from .traces import LogReport
 
 MAX_VOTERS: Final = 5
 """The model counts the fetches of so many."""
 Rows = tuple[tuple[Step, ...], ...]
 
 
-def trace_of_quorum(paths: Sequence[Path], traced: TracedProtocol, budget: int = BUDGET) -> Told:
+def trace_of_quorum(paths: Sequence[Path], traced: TracedProtocol, budget: int = BUDGET) -> LogReport:
     """The trace of the metadata log, of a variant for what Kafka's quorum does.
 
     It is complete: a step that no line tells of did not happen, but for those that come with one. What observers (a
@@ -61,15 +61,15 @@ def trace_of_quorum(paths: Sequence[Path], traced: TracedProtocol, budget: int =
     states = [each.said for log in printed.values() for each in log if isinstance(each.said, Becomes)]
     nodes = sorted(frozenset[int]().union(*(each.voters for each in states)))
     if not 1 <= len(nodes) <= MAX_VOTERS:
-        return Told(LOG, None, f"it has {len(nodes)} voters, and a quorum of {MAX_VOTERS} at most is told")
+        return LogReport(LOG, None, f"it has {len(nodes)} voters, and a quorum of {MAX_VOTERS} at most is told")
     missing = [node for node in nodes if node not in printed]
     if missing:
-        return Told(LOG, None, f"there is no log of node {missing[0]}, which votes")
-    logs, why = _told({node: printed[node] for node in nodes})
+        return LogReport(LOG, None, f"there is no log of node {missing[0]}, which votes")
+    logs, why = _supported({node: printed[node] for node in nodes})
     for node in nodes:
         first = next((each.said for each in logs[node] if isinstance(each.said, Becomes)), None)
         if first is None or first.epoch != 0 or first.before is not None:
-            return Told(LOG, None, f"the log of node {node} does not begin where it was first started")
+            return LogReport(LOG, None, f"the log of node {node} does not begin where it was first started")
     watched = _watched(logs)
     number = {node: replica for replica, node in enumerate(nodes)}
     moves = {node: list(_Node(node, number, watched).moves(logs[node])) for node in nodes}
@@ -90,7 +90,7 @@ def trace_of_quorum(paths: Sequence[Path], traced: TracedProtocol, budget: int =
     header = TraceHeader(
         traced.protocol.name, traced.variant.name, constants, complete=True, source=source, partial=why
     )
-    return Told(LOG, Trace(header, found.events), why, found.tried, found.refused is None)
+    return LogReport(LOG, Trace(header, found.events), why, found.tried, found.refused is None)
 
 
 def quorum_constants(replicas: int, log_size: int, max_leader_epoch: int) -> dict[str, int]:
@@ -107,7 +107,7 @@ def quorum_constants(replicas: int, log_size: int, max_leader_epoch: int) -> dic
     }
 
 
-def _told(printed: Mapping[int, Sequence[QuorumEntry]]) -> tuple[dict[int, list[QuorumEntry]], str | None]:
+def _supported(printed: Mapping[int, Sequence[QuorumEntry]]) -> tuple[dict[int, list[QuorumEntry]], str | None]:
     """The lines up to where some node does what no step is read of, and what that was."""
     ends = [
         (each.at, f"node {node}: {each.said.what}")
@@ -247,7 +247,7 @@ class _Node:
                 if self.loaded > self.lbo or self.loaded == self.lbo > 0:
                     return ((),), {f"snapshot_size[{me}][{self.loaded - 1}]": 1}
             case Publishes(end=end) if self._at(end) > max(self.hw, self.loaded):
-                # It is told what is committed, and no more: by another thread, behind the line that says so.
+                # It learns what is committed, and no more: by another thread, behind the line that says so.
                 return ((),), {f"hw[{me}]": self._at(end)}
         return None
 

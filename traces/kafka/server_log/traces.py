@@ -11,7 +11,7 @@ from ....model.core.registry import REGISTRY
 from ...format import Trace, TraceHeader
 from ...run_report import Json
 from ...stepper import stepper_for
-from .history import History, NotToldError, history_of, watched_of
+from .history import History, NoHistoryError, history_of, watched_of
 from .lines import read_server_logs
 from .moves import moves_of
 from .order import BUDGET, in_order
@@ -20,7 +20,7 @@ _FENCED: Final = "the controller has taken a broker out of the ISR by itself, fo
 
 
 @dataclass(frozen=True)
-class Told:
+class LogReport:
     """What came of a partition. ``trace`` None: nothing, and ``why``; with a trace, why it ends early, if it does."""
 
     name: str
@@ -31,7 +31,7 @@ class Told:
     """Whether an order was found in which the model explains all of it."""
 
 
-def traces_of_logs(paths: Sequence[Path], variant: str, budget: int = BUDGET) -> Iterator[Told]:
+def traces_of_logs(paths: Sequence[Path], variant: str, budget: int = BUDGET) -> Iterator[LogReport]:
     """The traces of all partitions that these nodes printed something of. Raises BadInput for files that are no logs.
 
     Each is complete: a step that no line tells of did not happen. Where the model explains the lines in no order at
@@ -41,13 +41,13 @@ def traces_of_logs(paths: Sequence[Path], variant: str, budget: int = BUDGET) ->
     for name in sorted({name for log in printed.nodes.values() for name in log} | printed.decided.keys()):
         try:
             history = history_of(printed, name)
-        except NotToldError as why:
-            yield Told(name, None, str(why))
+        except NoHistoryError as why:
+            yield LogReport(name, None, str(why))
             continue
-        yield _told(history, variant, budget)
+        yield _report(history, variant, budget)
 
 
-def _told(history: History, variant: str, budget: int) -> Told:
+def _report(history: History, variant: str, budget: int) -> LogReport:
     watched, history = watched_of(history)
     of_logs = REGISTRY.of_brokers_logs
     traced = of_logs.protocol.traced(variant)
@@ -75,7 +75,7 @@ def _told(history: History, variant: str, budget: int) -> Told:
         "moves tried": found.tried,
     }
     header = TraceHeader(of_logs.name, variant, constants, complete=True, source=source, partial=why)
-    return Told(history.name, Trace(header, found.events), why, found.tried, found.refused is None)
+    return LogReport(history.name, Trace(header, found.events), why, found.tried, found.refused is None)
 
 
 def _last(history: History) -> int:
