@@ -19,7 +19,7 @@ from ...traces.kafka.broker import BrokerFiles, read_broker
 from ...traces.kafka.capture import BUNDLED, bundled_corpus, load_manifest, node_directories
 from ...traces.kafka.checks import FilesReport, check_brokers
 from ...traces.kafka.directories import OtherCluster, SecondCopy, require_one_cluster
-from ...traces.kafka.image import PartitionState
+from ...traces.kafka.image import MetadataImage, PartitionState
 from ...traces.kafka.losses import NAME as LOSSES
 from ...traces.kafka.partition import METADATA_TOPIC, PartitionFiles
 from ...traces.kafka.policies import cleanup_policy
@@ -41,6 +41,12 @@ class Cluster:
     label: str
     report: FilesReport
     refused: tuple[BadInput, ...] = ()
+
+    @property
+    def image(self) -> MetadataImage | None:
+        """The metadata of the broker with the newest metadata log; None without a metadata log."""
+        images = {each.label: each.metadata for each in self.report.brokers}
+        return images.get(self.report.controller or "")
 
     def partition(self, topic: str, number: int) -> dict[int, PartitionFiles]:
         """The logs of one partition by node id, without those of another topic of that name."""
@@ -94,15 +100,11 @@ class Cluster:
 
     def compacted(self, topic: str, number: int) -> bool:
         """Whether holes in a partition's logs are what its configuration allows: on each broker that holds it."""
-        images = {each.label: each.metadata for each in self.report.brokers}
-        image = images.get(self.report.controller or "")
-        return all(cleanup_policy(image, topic, node).compacted for node in self.partition(topic, number))
+        return all(cleanup_policy(self.image, topic, node).compacted for node in self.partition(topic, number))
 
     def elected(self, topic: str, number: int) -> PartitionState | None:
         """The newest decision of the controller about a partition; None without a metadata log."""
-        images = {each.label: each.metadata for each in self.report.brokers}
-        image = images.get(self.report.controller or "")
-        return None if image is None else image.partition(topic, number)
+        return None if self.image is None else self.image.partition(topic, number)
 
     def replication(self, topic: str, number: int) -> int:
         """The replication factor, as the controller has it; else the number of logs given."""

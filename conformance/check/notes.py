@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from ...traces.kafka.checks import CONTROLLER_LOG, OF_ONE_TOPIC
 from ...traces.kafka.losses import NAME as LOSSES
+from ...traces.kafka.policies import late_cleaning
 from ...traces.kafka.verdicts import CheckResult
 from ...traces.report.index import Note
 from ...traces.text import counted
@@ -25,16 +26,31 @@ def cluster_notes(cluster: Cluster) -> list[Note]:
     found += [Note("truncation", f"{each.subject}: {each.text}") for each in prescribed_truncations(cluster)]
     found += [Note("loss", line) for line in _losses(cluster.report.checks)]
     found += [Note("note", line) for line in _informative(cluster.report.checks)]
+    found += [Note("note", line) for line in _late_cleaning(cluster)]
     return found
 
 
 def remarks(cluster: Cluster) -> list[str]:
-    """Return what changes no verdict: files that Kafka itself leaves behind, and informative results."""
+    """Return what changes no verdict: files that Kafka leaves behind, informative results, and risky settings."""
     found = [str(problem) for problem in cluster.report.problems if problem.severity != "error"]
     return [
         *found,
         *_informative(each for each in cluster.report.checks if each.check not in (CONTROLLER_LOG, OF_ONE_TOPIC)),
+        *_late_cleaning(cluster),
     ]
+
+
+def _late_cleaning(cluster: Cluster) -> list[str]:
+    """Return each topic's settings with which a tombstone can go too early, once for all of its replicas."""
+    topics = sorted({topic for each in cluster.report.brokers for topic, _ in each.partitions})
+    nodes = [each.node_id for each in cluster.report.brokers]
+    lines = [
+        f"topic {topic}: {line}"
+        for topic in topics
+        for node in nodes
+        for line in late_cleaning(cluster.image, topic, node)
+    ]
+    return list(dict.fromkeys(lines))
 
 
 def _losses(results: Iterable[CheckResult]) -> Iterable[str]:

@@ -18,6 +18,10 @@ POLICY, BROKER_POLICY = "cleanup.policy", "log.cleanup.policy"
 STRATEGY, BROKER_STRATEGY = "compaction.strategy", "log.cleaner.compaction.strategy"
 STRATEGY_HEADER, BROKER_STRATEGY_HEADER = "compaction.strategy.header", "log.cleaner.compaction.strategy.header"
 REMOTE_STORAGE = "remote.storage.enable"
+RETENTION, BROKER_RETENTION = "delete.retention.ms", "log.cleaner.delete.retention.ms"
+UNTIL_CLEANED = {"segment.ms": "log.roll.ms", "max.compaction.lag.ms": "log.cleaner.max.compaction.lag.ms"}
+"""The settings that bound how late a record is cleaned, each with the broker's name of it."""
+_DEFAULTS = {"segment.ms": 604_800_000, "max.compaction.lag.ms": (1 << 63) - 1, RETENTION: 86_400_000}
 
 ABSENT = -(1 << 63) - 1
 """The rank of a record that has no header to go by: below every number."""
@@ -106,6 +110,35 @@ def strategy(image: MetadataImage, topic: str, node: int | None) -> Strategy | N
     if changed or kind not in ("offset", "timestamp", "header") or (kind == "header" and not header):
         return None
     return Strategy(kind, header if kind == "header" else "")
+
+
+def late_cleaning(image: MetadataImage | None, topic: str, node: int | None) -> list[str]:
+    """Return a warning for each setting that lets a tombstone go before the records that it beats are cleaned.
+
+    With another strategy than ``offset`` a deleted key can then come back. By offset it cannot, as the tombstone is
+    the later record.
+
+    Source: KIP-280, "Recommendations".
+    """
+    if image is None or not cleanup_policy(image, topic, node).compacted:
+        return []
+    rule = strategy(image, topic, node)
+    if rule is not None and not rule.ranked:
+        return []
+    retention, kept = _milliseconds(image, topic, node, RETENTION, BROKER_RETENTION)
+    return [
+        f"{told} is not below {kept}: a deleted key can come back"
+        for value, told in (_milliseconds(image, topic, node, *names) for names in UNTIL_CLEANED.items())
+        if value >= retention
+    ]
+
+
+def _milliseconds(image: MetadataImage, topic: str, node: int | None, name: str, of_broker: str) -> tuple[int, str]:
+    """Return a time and its wording. Without a valid record it is Kafka's default."""
+    value = image.configs.get(topic, {}).get(name) or _of_broker(image, of_broker, node)
+    if value is None or not value.isdecimal():
+        return _DEFAULTS[name], f"{name}={_DEFAULTS[name]} (Kafka's default; no record sets it)"
+    return int(value), f"{name}={value}"
 
 
 def tiered(image: MetadataImage | None, topic: str) -> bool:

@@ -7,6 +7,8 @@ import struct
 from pathlib import Path
 
 import pytest
+from fencepost.conformance.check.files import Cluster
+from fencepost.conformance.check.notes import cluster_notes, remarks
 from fencepost.impl.compaction import Kind, LogCleaner, Strategy
 from fencepost.impl.compaction.config import CompactionConfig
 from fencepost.impl.files import DiskFiles
@@ -229,7 +231,7 @@ def test_a_replica_that_cleans_by_another_strategy_is_found(tmp_path: Path, kind
 
 def test_a_tombstone_that_may_be_gone_leaves_it_open(tmp_path: Path) -> None:
     """Both have cleaned: who kept what by which rule cannot be told any more."""
-    cleaned = {1: STRATEGIES["offset"], 2: STRATEGIES["timestamp"]}
+    cleaned: dict[int, Strategy | None] = {1: STRATEGIES["offset"], 2: STRATEGIES["timestamp"]}
     (told,) = results(check_own(tmp_path, *configs("timestamp"), records=RACE, cleaned=cleaned), WINNERS)
     assert told.verdict == "unknown" and "a tombstone that wins over it may have been there" in told.message
 
@@ -250,6 +252,43 @@ def test_a_strategy_that_was_changed_is_not_judged(tmp_path: Path) -> None:
     cleaned = {1: STRATEGIES["offset"], 2: None}
     (found,) = results(check_own(tmp_path, *told, records=RACE, cleaned=cleaned), WINNERS)
     assert found.verdict == "unknown" and found.informative and "the strategy was changed" in found.message
+
+
+@pytest.mark.parametrize(
+    ("kind", "times", "late"),
+    [
+        ("timestamp", {"segment.ms": "10", "max.compaction.lag.ms": "20", "delete.retention.ms": "30"}, []),
+        (
+            "timestamp",
+            {"segment.ms": "30", "max.compaction.lag.ms": "20", "delete.retention.ms": "30"},
+            ["topic t: segment.ms=30 is not below delete.retention.ms=30: a deleted key can come back"],
+        ),
+        (
+            "header",
+            {"segment.ms": "10", "max.compaction.lag.ms": "40", "delete.retention.ms": "30"},
+            ["topic t: max.compaction.lag.ms=40 is not below delete.retention.ms=30: a deleted key can come back"],
+        ),
+        (
+            "timestamp",
+            {"max.compaction.lag.ms": "20"},
+            [
+                (
+                    "topic t: segment.ms=604800000 (Kafka's default; no record sets it) is not below "
+                    "delete.retention.ms=86400000 (Kafka's default; no record sets it): a deleted key can come back"
+                )
+            ],
+        ),
+        ("offset", {"segment.ms": "40", "max.compaction.lag.ms": "40", "delete.retention.ms": "30"}, []),
+    ],
+)
+def test_warns_where_a_tombstone_may_go_too_early(
+    tmp_path: Path, kind: str, times: dict[str, str], late: list[str]
+) -> None:
+    settings = [config_record("t", name, value) for name, value in times.items()]
+    found = check_own(tmp_path, *configs(kind), *settings, records=RACE, cleaned={1: None, 2: None})
+    cluster = Cluster("", found)
+    assert [line for line in remarks(cluster) if "come back" in line] == late
+    assert [note.text for note in cluster_notes(cluster) if "come back" in note.text] == late
 
 
 # -- what is not judged ------------------------------------------------------------------------------------------------
