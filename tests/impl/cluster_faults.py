@@ -48,7 +48,7 @@ FAULTS: dict[str, Fault] = {
     ),
     "leader_epoch_stored_later": Fault(
         "it is stored with the high watermarks, long after the replica has begun to act in it",
-        45,
+        120,
         (
             Patch("replica/partition.py", _STORE_EPOCH, "            pass\n"),
             Patch(
@@ -62,12 +62,12 @@ FAULTS: dict[str, Fault] = {
     ),
     "high_watermark_stored_early": Fault(
         "what is stored is the log's end: a restarted leader serves what was never committed",
-        33,
+        193,
         (Patch("replica/broker.py", _STORE_ALL, _STORE_ALL.replace("each.high_watermark for", "each.log.end for")),),
     ),
     "checkpoint_renamed_before_it_is_synced": Fault(
         "the name survives, and the content does not",
-        1,
+        3,
         (
             Patch("log/checkpoints.py", "        file.fsync()\n", ""),
             Patch(
@@ -95,7 +95,7 @@ FAULTS: dict[str, Fault] = {
     ),
     "controller_tells_before_it_stores": Fault(
         "the next controller gives the same leader epoch to another leader",
-        3,
+        13,
         (
             Patch(
                 "zk_controller/controller.py",
@@ -118,7 +118,7 @@ FAULTS: dict[str, Fault] = {
     ),
     "recovery_point_stored_early": Fault(
         "recovery believes what was never synced, or calls it damaged",
-        8,
+        28,
         (
             Patch(
                 "log/directory.py",
