@@ -26,11 +26,11 @@ LONG_NAMES: Final = 584
 """Tests with longer names. Lower the number with each renaming; it must not rise."""
 DOCSTRING_FAULTS: Final = {
     "benchmarks": 73,
-    "conformance": 2414,
+    "conformance": 2385,
     "impl": 571,
     "model": 1327,
-    "traces": 685,
-    "tests": 1287,
+    "traces": 681,
+    "tests": 1286,
 }
 """Banned words and clauses as openings in the docstrings of each folder. Lower the number with each rewritten file."""
 QUOTING: Final = frozenset({"specs/CLAUSES.md", "specs/DEVIATIONS.md"})

@@ -268,7 +268,7 @@ def old_leader(second: float, node: int, epoch: int) -> str:
 def test_two_leaders_without_topic_id_may_be_two_topics(tmp_path: Path) -> None:
     (found,) = report(tmp_path, broker_1=[old_leader(0, 1, 0)], broker_2=[old_leader(9, 2, 0)]).contradictions
     assert found.verdict == "unknown" and "created again" in found.message
-    (found,) = report(tmp_path, broker_1=[old_leader(0, 1, 4)], broker_2=[old_leader(0.9, 2, 4)]).contradictions
+    (found,) = report(tmp_path, broker_1=[old_leader(0, 1, 4)], broker_2=[old_leader(9, 2, 4)]).contradictions
     assert found.verdict == "violated"
 
 

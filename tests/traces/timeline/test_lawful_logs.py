@@ -352,7 +352,7 @@ FAULTS: dict[str, tuple[Files, str]] = {
         "truncation_below_high_watermark",
     ),
     "two leaders without topic ids": (
-        {"one": [leads("10:00:00", 1, 3, 70, 70)], "two": [leads("10:00:01", 2, 3, 70, 70)]},
+        {"one": [leads("10:00:00", 1, 3, 70, 70)], "two": [leads("10:00:20", 2, 3, 70, 70)]},
         "two_leaders_in_one_epoch",
     ),
     "two leaders of a quorum": (
