@@ -35,7 +35,7 @@ from ..simulation.system import SimulatedSystem
 from ..simulation.timeline import timeline_of
 from ..simulation.transitions import Transitions
 from ..simulation.watch import WatchedSystem
-from .conform_free_answer import FOLLOWS, annotate_parted, obligations, print_answer, print_parted, told_of
+from .conform_simulation_answer import FOLLOWS, annotate_parted, obligations, print_answer, print_parted, told_of
 from .conform_ways import Asked, Told, note_finding, options_of
 from .output import stdout, write_text
 from .progress import progress_bar

@@ -56,7 +56,7 @@ PLACES: Mapping[str, tuple[str, tuple[str, ...]]] = {
         ("conform", "--impl", "model", "--way", "free", "--jobs", "1", "--runs", "1", "--junitxml", "junit.xml"),
     ),
     "conform-print": (
-        f"{CLI}.conform_free:print_answer",
+        f"{CLI}.conform_simulation:print_answer",
         ("conform", "--impl", "model", "--way", "free", "--jobs", "1", "--runs", "1"),
     ),
     "mutants-engine": (f"{CLI}.mutants:model_rows", ("mutants", "--model", "--protocol", "compaction")),

@@ -93,7 +93,7 @@ def test_the_command_keeps_a_corpus_and_says_so(
     said = fencepost(*run, "--replicas", 2, "--json").json["free"]["corpus"]
     assert said["began"] == 0 and said["kept"] == len(list(Path("kept").iterdir())) > 0
     text = " ".join(fencepost(*run, "--replicas", 2).out.split())
-    assert f"kept: {said['kept']} schedules to go on from" in text
+    assert f"kept: {said['kept']} schedules to resume from" in text
     assert "cannot be made" in fencepost(*run[:-1], "no/such").complaint
     path = next(Path("kept").iterdir())
     head, *_ = path.read_text().splitlines()

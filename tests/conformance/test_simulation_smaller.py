@@ -76,7 +76,7 @@ def test_a_calm_is_written_told_and_read_back(ways: Transitions) -> None:
     system = FreeQuorum()
     ran = repeat(system, ways, 1, (calm_of(3),))
     system.close()
-    assert "calm: 3 times all that is in flight arrives" in "\n".join(script(ran))
+    assert "drain: 3 times every message in flight arrives" in "\n".join(script(ran))
     assert event_of(calm_of(3).to_json(), "here") == calm_of(3)
     assert sum("calm" in line for line in lines_of(ran, "memory")) == 1
     assert list(plainer(calm_of(3))) == [calm_of(1), calm_of(2)]

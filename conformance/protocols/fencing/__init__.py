@@ -19,10 +19,6 @@ HARNESS = Harness(
     arguments={"kip-320": ".equivalent_mutants:kip_320"},
     plan=".plan:PLAN",
     drives=(
-        "zk_controller/controller.py",
-        "zk_controller/outbox.py",
-        "zk_controller/partition.py",
-        "zk_controller/store.py",
         "log/directory.py",
         "log/epochs.py",
         "log/log.py",
@@ -38,5 +34,9 @@ HARNESS = Harness(
         "replica/producers.py",
         "replica/progress.py",
         "replica/purgatory.py",
+        "zk_controller/controller.py",
+        "zk_controller/outbox.py",
+        "zk_controller/partition.py",
+        "zk_controller/store.py",
     ),
 )

@@ -250,7 +250,7 @@ WRONG = {
     "null step": "step is null in some row",
     "unknown action": "kip-320 has no action 'vote'",
     "negative id": "the trace's id is -1",
-    "older version": "the corpus' schema version is 0, and only 1 is read here",
+    "older version": "the corpus' schema version is 0, and only 1 and 2 are read here",
     "unknown variant": 'the corpus header in {path} is wrong: fencing has no variant "kip-1"',
 }
 
