@@ -212,7 +212,7 @@ def obligations(run: ProofRun) -> list[Obligation]:
     for witness in run.witnesses:
         met = witness.right
         detail = "" if met else "no finite model meets its guards and all conjuncts"
-        name = f"{witness.action} {'never happens' if witness.never else 'can step'}"
+        name = f"{witness.action} {'never happens' if witness.never else 'can happen'}"
         results.append(Obligation(name, group, "holds" if met else "unknown", "holds", detail, 1, "model", 0.0))
     return results
 
