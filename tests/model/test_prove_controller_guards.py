@@ -213,6 +213,7 @@ ASKED = {
         "replay_metadata.runs",
         "load_snapshot.runs",
         "elect_leader.exists",
+        "remove_topic.exists",
         "propose_expand.presumes_leadership",
         "propose_shrink.presumes_leadership",
         "alter_partition.proposed",
